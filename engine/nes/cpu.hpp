@@ -23,8 +23,5 @@ namespace cpu {
 /// Runs whole instructions until `m.now >= deadline`. Interrupts are taken between instructions.
 void run(Machine& m, const Cartridge& cart, const NativeCode* native, int32_t deadline);
 
-/// Cycles of an opcode without page-crossing and branch penalties; 0 for an unofficial one.
-int base_cycles(uint8_t opcode);
-
 }  // namespace cpu
 }  // namespace wz
