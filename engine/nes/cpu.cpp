@@ -202,16 +202,15 @@ namespace {
 template <bool kTranslated>
 void run_loop(Machine& m, const Cartridge& cart, const NativeCode* native, int32_t deadline) {
   static constexpr NativeIo kIo = {bus::read_io, bus::write_io, bus::skip_poll};
-  const int32_t limit = kTranslated ? deadline - native->slack : 0;
   Core core(m, cart);
   while (core.now < deadline) {
     core.stop = deadline;
+    int32_t limit = kTranslated ? deadline - native->slack : 0;
     if (m.nmi == NmiState::kDelayed) {
       m.nmi = NmiState::kPending;
-      core.execute();
-      continue;
-    }
-    if (m.nmi == NmiState::kPending) {
+      core.stop = core.now + 1;  // exactly one instruction, interpreted
+      limit = core.now;
+    } else if (m.nmi == NmiState::kPending) {
       m.nmi = NmiState::kNone;
       core.now += 7 * kCycle;
       core.interrupt(kNmiVector, core.flags());
