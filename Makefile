@@ -1,0 +1,106 @@
+# make test and make demo do everything on a fresh machine with Python >= 3.11 and a C++ compiler.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# The first interpreter that is new enough; override with `make PYTHON=...`.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+  if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
+JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# TSan cannot place its shadow memory where the kernel randomises addresses too widely.
+FIXED_ADDRESSES := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
+
+NATIVE_SOURCES := $(shell find engine cmake -name '*.[ch]pp' -o -name '*.cmake')
+PYTHON_SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name 'py.typed')
+CPP_STYLE := $(shell find engine -name '*.[ch]pp')
+
+.PHONY: help
+help: ## show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: setup
+setup: build/installed.stamp ## virtual environment, requirements, build, ROMs
+	@$(BIN)/warpzone rom install --variant all
+
+.venv/requirements.stamp: requirements.lock requirements-compare.lock
+	@test -n "$(PYTHON)" || { echo "warpzone needs Python 3.11 or newer." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys, os, sysconfig as s; \
+	  sys.exit(not os.path.exists(os.path.join(s.get_path("include"), "Python.h")))' || \
+	  { echo "$(PYTHON) has no header files; install them (Debian: python3-dev)." >&2; exit 1; }
+	@command -v c++ >/dev/null || command -v "$${CXX:-g++}" >/dev/null || \
+	  { echo "There is no C++ compiler; install g++ or clang." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
+	  { rm -rf .venv; echo "python -m venv failed (Debian: install python3-venv)." >&2; exit 1; }
+	$(PIP) install --quiet -r requirements.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation -r requirements-compare.lock
+	@touch $@
+
+build/installed.stamp: .venv/requirements.stamp pyproject.toml CMakeLists.txt $(NATIVE_SOURCES) $(PYTHON_SOURCES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --quiet --no-deps --no-build-isolation \
+	  --force-reinstall .
+	@mkdir -p build && touch $@
+
+.PHONY: test
+test: setup ## lint, engine tests under ASan+UBSan and TSan, all Python tests
+	$(MAKE) lint
+	$(MAKE) engine-test
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+.PHONY: lint
+lint: build/installed.stamp ## ruff, mypy --strict, clang-format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CPP_STYLE)
+
+.PHONY: format
+format: .venv/requirements.stamp ## rewrite Python and C++ in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP_STYLE)
+
+# $(call cmake,FOLDER,OPTIONS): configures and builds the engine in build/FOLDER.
+define cmake
+	$(BIN)/cmake -S . -B build/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja $(2) >build/$(1).log \
+	  || { cat build/$(1).log; exit 1; }
+	$(BIN)/cmake --build build/$(1) -j $(JOBS)
+endef
+
+.PHONY: engine-test
+engine-test: setup ## the engine's own tests, under ASan+UBSan and TSan
+	$(call cmake,asan,-DWARPZONE_TESTS=ON "-DWARPZONE_SANITIZE=address;undefined")
+	$(call cmake,tsan,-DWARPZONE_TESTS=ON -DWARPZONE_SANITIZE=thread)
+	$(BIN)/ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+	$(FIXED_ADDRESSES) $(BIN)/ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+
+.PHONY: demo
+demo: setup ## play a scripted run of 1-1 and write demo.mp4
+	$(BIN)/warpzone play --script demo --stage 1-1 --out demo.mp4
+
+.PHONY: bench
+bench: setup ## measure speed next to nes-py
+	$(BIN)/warpzone bench engine
+
+.PHONY: long
+long: setup ## the long checks: full oracles and performance targets (hours)
+	$(BIN)/python -m pytest -m "long or perf"
+
+FUZZ_RUNS ?= 1000000
+.PHONY: fuzz
+fuzz: setup ## libFuzzer with ASan over ROM, saved lanes and actions (needs clang)
+	$(call cmake,fuzz,-DCMAKE_CXX_COMPILER=clang++ -DWARPZONE_FUZZ=ON "-DWARPZONE_SANITIZE=address;undefined")
+	for target in build/fuzz/fuzz_*; do echo "== $$target"; \
+	  mkdir -p build/corpus/$$(basename $$target); \
+	  $$target -runs=$(FUZZ_RUNS) -print_final_stats=1 build/corpus/$$(basename $$target); done
+
+.PHONY: golden
+golden: setup ## rewrite the goldens; look at the difference before you keep it
+	$(BIN)/python -m pytest tests/golden --rewrite-goldens
+
+.PHONY: clean
+clean: ## remove what was built; .venv and ROMs stay
+	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis

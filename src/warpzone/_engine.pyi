@@ -1,0 +1,145 @@
+"""The native engine. Everything here checks its arguments and raises; nothing here prints."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Columns of the info array, in order.
+INFO_FIELDS: tuple[str, ...]
+#: Vector instruction sets this build can use on this CPU, best first ("avx512", "avx2", "portable").
+SIMD_LEVELS: tuple[str, ...]
+
+def check_rom(data: bytes) -> None:
+    """Raises ValueError with one sentence when `data` is not an NROM Super Mario Bros image."""
+
+def translate(rom: bytes) -> str:
+    """C source that runs this ROM's program natively (see engine/native)."""
+
+def native_abi() -> str:
+    """Changes whenever translated code of an older engine must not be loaded any more."""
+
+class NativeProgram:
+    """Translated code, loaded from a shared library whose content the caller has verified."""
+
+    def __init__(self, path: str) -> None: ...
+
+class Console:
+    """One machine, frame by frame: the tool of tests, movies and demos. Timing is "vblank" or
+    "nes-py"; native code is used only with "vblank"."""
+
+    def __init__(
+        self, rom: bytes, *, timing: str = "vblank", native: NativeProgram | None = None
+    ) -> None: ...
+    def frame(self, buttons: int, buttons2: int = 0) -> None: ...
+    def frames(self, buttons: bytes) -> None:
+        """One frame for each byte, GIL released."""
+    def reset(self) -> None: ...
+    def ram(self) -> NDArray[np.uint8]:
+        """A copy of the 2 KiB."""
+    def poke(self, address: int, value: int) -> None: ...
+    def screen(self) -> NDArray[np.uint8]:
+        """240 x 256 x 3 RGB."""
+    def screen_indices(self) -> NDArray[np.uint8]:
+        """240 x 256 NES colours 0..63."""
+    def registers(self) -> dict[str, int]:
+        """pc a x y s p now frame."""
+    def save(self) -> bytes: ...
+    def load(self, state: bytes) -> None: ...
+
+class Vector:
+    """Lanes stepped by a pool of threads straight into the caller's arrays.
+
+    Arrays are C-contiguous with a leading lane axis: obs uint8 [N, *obs_shape], reward float32
+    [N], terminated/truncated bool [N], info int32 [N, len(INFO_FIELDS)]. Wrong shapes, dtypes,
+    action ids and lane ids raise ValueError/IndexError; use after close raises RuntimeError.
+    """
+
+    def __init__(
+        self,
+        rom: bytes,
+        *,
+        native: NativeProgram | None,
+        num_lanes: int,
+        num_threads: int,
+        stages: Sequence[Sequence[int]],  # per lane: stages 0..31 to draw from; empty = whole game
+        buttons: bytes,  # action id -> button mask
+        frame_skip: int,
+        frame_stack: int,
+        height: int,
+        width: int,
+        gray: bool,
+        crop: tuple[int, int, int, int],  # top, bottom, left, right; pixels removed
+        mask_top: int,  # lines painted black
+        resize: str,  # "area" | "nearest"
+        max_last_two: bool,
+        reward: str,  # "gym" | "progress"
+        reward_weights: Sequence[float],  # progress: per pixel, per step, flag, death, clip per step
+        end: str,  # "life" | "game_over"
+        time_limit: int,  # steps; 0 = none
+        stagnation_limit: int,  # steps without new furthest x; 0 = none
+        skip_cutscenes: bool,
+        start_delay: tuple[int, int],  # frames, inclusive, drawn at each reset
+        sticky: float,
+        timing: str,  # "vblank" | "nes-py"
+        autoreset: str,  # "next_step" | "same_step" | "disabled"
+        simd: str,  # "auto" or one of SIMD_LEVELS
+    ) -> None: ...
+
+    obs_shape: tuple[int, ...]
+    num_lanes: int
+    num_threads: int
+
+    def seed(self, seeds: Sequence[int | None]) -> None:
+        """One 64-bit seed for each lane (None: its stream goes on); takes effect at once."""
+    def reset(
+        self, mask: NDArray[np.bool_] | None, obs: NDArray[np.uint8], info: NDArray[np.int32]
+    ) -> None: ...
+    def step(
+        self,
+        actions: NDArray[np.int64],
+        obs: NDArray[np.uint8],
+        reward: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        info: NDArray[np.int32],
+        final_obs: NDArray[np.uint8] | None,  # same_step only: rows of lanes that ended
+        final_info: NDArray[np.int32] | None,
+    ) -> None: ...
+    def send(self, actions: NDArray[np.int64], lanes: NDArray[np.int64]) -> None:
+        """Starts a step of these lanes; a lane that is still under way is refused."""
+    def recv(
+        self,
+        obs: NDArray[np.uint8],  # [batch, ...]: the batch size is the array's first dimension
+        reward: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        info: NDArray[np.int32],
+        lanes: NDArray[np.int64],
+        final_obs: NDArray[np.uint8] | None,
+        final_info: NDArray[np.int32] | None,
+    ) -> None:
+        """Waits for the first `batch` lanes to finish and writes them; `lanes` says which. Refused
+        when fewer lanes than that are under way."""
+    def ram(self, lanes: Sequence[int]) -> NDArray[np.uint8]:
+        """[len(lanes), 2048], a copy."""
+    def ram_view(self, lane: int) -> NDArray[np.uint8]:
+        """A read-only view into a lane's RAM; changes with every step."""
+    def screen(self, lane: int) -> NDArray[np.uint8]:
+        """240 x 256 x 3 RGB of the lane's last frame."""
+    def save(self, lane: int) -> bytes:
+        """The lane with its observation history, RNG and episode accounting."""
+    def load(self, lane: int, state: bytes) -> None:
+        """Refuses bytes of another ROM, configuration or version, and damaged ones."""
+    def clone(self, source: int, target: int) -> None: ...
+    def observe(self, lane: int, obs: NDArray[np.uint8]) -> None:
+        """Writes the lane's current observation (after load or clone)."""
+    def info(self, lane: int) -> NDArray[np.int32]: ...
+    def set_stages(self, lane: int, stages: Sequence[int]) -> None:
+        """What the lane draws from at its next reset."""
+    def memory_bytes(self) -> int:
+        """Heap held by lanes and pool, observations in the caller's arrays not counted."""
+    def close(self) -> None: ...
+
+def resize_area(image: NDArray[np.uint8], height: int, width: int, simd: str) -> NDArray[np.uint8]:
+    """Exact area resize of a gray image, the way observations are made; for tests."""

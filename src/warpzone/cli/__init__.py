@@ -1,0 +1,1 @@
+"""The `warpzone` command: one file for each subcommand, each thin."""

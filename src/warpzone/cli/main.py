@@ -1,0 +1,67 @@
+"""Entry point: picks the subcommand, loads only its file, turns expected errors into exit codes."""
+
+import argparse
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+
+#: Subcommand -> what the overview says about it. The file of the same name in this folder has
+#: `add_parser(subparsers)` and `run(args) -> exit code`.
+COMMANDS = {
+    "rom": "install, show and verify the ROM",
+    "play": "play a stage or a movie: scripted, random or by keyboard",
+    "bench": "measure speed, as JSON",
+    "doctor": "check this installation and say what to do about each problem",
+}
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser for `command`; the others appear with their one line only, so that asking for
+    help never loads more than it must."""
+    parser = argparse.ArgumentParser(
+        prog="warpzone", description="Super Mario Bros as a native, exact, batched engine."
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        if name == command:
+            importlib.import_module(f"warpzone.cli.{name}").add_parser(subparsers)
+        else:
+            subparsers.add_parser(name, help=summary, add_help=False)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit codes: 0 success, 1 failure (one sentence on stderr), 2 wrong usage."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in words if not word.startswith("-")), None)
+    parser = build_parser(command)
+    args = parser.parse_args(words)
+    if args.version:
+        import warpzone
+
+        print(f"warpzone {warpzone.__version__}")
+        return 0
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return 2
+    return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from warpzone.rom import RomError
+
+    # A user of the command wants the sentence, not the line of our source that said it.
+    warnings.formatwarning = lambda message, *_, **__: f"warpzone {args.command}: {message}\n"
+    try:
+        return int(importlib.import_module(f"warpzone.cli.{args.command}").run(args))
+    except (RomError, OSError, ValueError) as error:
+        print(f"warpzone {args.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""`warpzone rom`: install, show and verify the ROM."""
+
+import argparse
+import sys
+import time
+
+from warpzone import rom
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "rom",
+        help="install, show and verify the ROM",
+        description=f"The ROM comes out of the wheel of {rom.WHEEL} or from a file of your own.",
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    install = actions.add_parser("install", help="store the ROM and translate its program")
+    install.add_argument(
+        "--variant",
+        choices=[*rom.VARIANTS, "all"],
+        help="eu: the ROM of gym-super-mario-bros (default); world: the canonical one; all: both",
+    )
+    install.add_argument(
+        "--from", dest="source", metavar="FILE", help="a ROM of your own, or the wheel"
+    )
+    actions.add_parser("info", help="show what is installed")
+    actions.add_parser("verify", help="check every installed ROM; exit code 1 when one is damaged")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.action == "install":
+        return _install(args.variant, args.source)
+    return _info() if args.action == "info" else _verify()
+
+
+def _install(variant: str | None, source: str | None) -> int:
+    for name in rom.VARIANTS if variant == "all" else [variant]:
+        installed = rom.install(name, source)
+        print(f"{installed.variant}: {installed.path}")
+        _translate(installed)
+    return 0
+
+
+def _translate(installed: rom.Rom) -> None:
+    from warpzone import native
+
+    if native.cached(installed.data) is not None:
+        return
+    print(f"{installed.variant}: translating its program (once, less than a minute) ...")
+    started = time.perf_counter()
+    # Without a compiler this warns and the interpreter is used; the ROM is installed either way.
+    if native.load(installed.data) is not None:
+        print(f"{installed.variant}: translated in {time.perf_counter() - started:.1f} s")
+
+
+def _info() -> int:
+    from warpzone import native
+
+    chosen = rom.locate()
+    shown = [chosen]
+    for variant in rom.installed():
+        if variant != chosen.variant:
+            shown.append(rom.load_stored(variant))
+    for image in shown:
+        print(f"{image.variant}{' (used by default)' if image is chosen else ''}")
+        print(f"  path       {image.path}")
+        print(f"  sha256     {image.sha256}")
+        print(f"  translated {native.cached(image.data) or 'no'}")
+    return 0
+
+
+def _verify() -> int:
+    # The ROM in use comes first: with none at all this is the error that names the command.
+    chosen = rom.locate()
+    print(f"{chosen.variant}: {chosen.path} is good")
+    failures = 0
+    for variant in rom.installed():
+        try:
+            image = rom.load_stored(variant)
+        except rom.RomError as error:
+            print(f"warpzone rom: {error}", file=sys.stderr)
+            failures += 1
+        else:
+            if image.path != chosen.path:
+                print(f"{image.variant}: {image.path} is good")
+    return 1 if failures else 0

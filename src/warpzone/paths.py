@@ -1,0 +1,60 @@
+"""Where the user's files live, and how a file that matters is written."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+
+def data_dir() -> Path:
+    """Where ROMs are kept: $WARPZONE_DATA, or the platform's place for an application's data."""
+    return _user_dir("WARPZONE_DATA", "XDG_DATA_HOME", ".local/share", "Application Support")
+
+
+def cache_dir() -> Path:
+    """Where translated code is kept: $WARPZONE_CACHE, or the platform's place for caches."""
+    return _user_dir("WARPZONE_CACHE", "XDG_CACHE_HOME", ".cache", "Caches")
+
+
+def _user_dir(override: str, xdg: str, home_default: str, mac_default: str) -> Path:
+    if value := os.environ.get(override):
+        return Path(value).expanduser().absolute()
+    # The XDG specification tells programs to ignore relative paths in its variables.
+    if (value := os.environ.get(xdg)) and os.path.isabs(value):
+        return Path(value) / "warpzone"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / mac_default / "warpzone"
+    return Path.home() / home_default / "warpzone"
+
+
+def make_private(folder: Path) -> None:
+    """Creates `folder` for the user alone; its parents get the usual rights."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Writes `path` so that it is either the old file or the whole new one, even after a crash."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        publish(Path(temporary), path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Gives a finished file its real name: synced, renamed, folder synced."""
+    _sync(temporary)
+    os.replace(temporary, path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

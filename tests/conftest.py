@@ -1,0 +1,51 @@
+"""Fixtures shared by all tests: the ROMs, their translated programs, goldens."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warpzone import rom as roms
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite-goldens",
+        action="store_true",
+        help="write what the engine does now into tests/golden instead of comparing with it",
+    )
+
+
+@pytest.fixture(scope="session")
+def rewrite_goldens(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--rewrite-goldens"))
+
+
+@pytest.fixture(scope="session", params=list(roms.VARIANTS))
+def variant(request: pytest.FixtureRequest) -> str:
+    """Every test that uses it runs on each ROM we know."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def rom(variant: str) -> bytes:
+    """A missing ROM fails the test with the command that installs it."""
+    return roms.load_stored(variant).data
+
+
+@pytest.fixture(scope="session")
+def native(rom: bytes) -> Any:
+    """The translated program of `rom`."""
+    from warpzone import native as translator
+
+    return translator.prepare(rom)
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Data and cache folders of the test's own, and no overrides from the caller's shell."""
+    for name in ("WARPZONE_ROM", "MARIO_ROM", "WARPZONE_NATIVE", "CC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WARPZONE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("WARPZONE_CACHE", str(tmp_path / "cache"))
+    return tmp_path
