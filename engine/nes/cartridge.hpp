@@ -16,9 +16,9 @@ struct Cartridge {
 
   /// Every tile row as eight pixel values 0..3, leftmost pixel in the lowest byte:
   /// `tiles[(table * 256 + tile) * 8 + row]`.
-  std::array<uint64_t, 512 * 8> tiles{};
+  alignas(64) std::array<uint64_t, 512 * 8> tiles{};
   /// The same rows mirrored left to right, for flipped sprites.
-  std::array<uint64_t, 512 * 8> tiles_flipped{};
+  alignas(64) std::array<uint64_t, 512 * 8> tiles_flipped{};
 
   uint8_t read(uint16_t address) const { return prg[address & 0x7FFF]; }
   uint16_t read16(uint16_t address) const {

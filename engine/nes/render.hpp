@@ -4,14 +4,16 @@
 
 #include "nes/cartridge.hpp"
 #include "nes/machine.hpp"
+#include "nes/simd.hpp"
 
 namespace wz {
 
 inline constexpr int kWidth = 256;
 inline constexpr int kHeight = 240;
 
-/// A picture as palette-RAM indices 0..31 (0 = backdrop). Rows are wider than the screen so that
-/// whole tiles can be stored at any scroll offset; pixel x of line y is `rows[y][kMargin + x]`.
+/// A picture as palette-RAM indices 0..31. An index whose low two bits are zero is the backdrop.
+/// Rows are wider than the screen so that whole tiles can be stored at any scroll offset; what
+/// lies in the margins means nothing.
 struct Picture {
   static constexpr int kMargin = 8;
   static constexpr int kStride = kWidth + 2 * kMargin;
@@ -21,6 +23,8 @@ struct Picture {
 
 /// Draws the frame that has just been run, from the machine as `run_frame` left it.
 void draw(const Machine& m, const Cartridge& cart, Picture& out);
+/// The same with the instructions of one level, which this CPU must have.
+void draw(const Machine& m, const Cartridge& cart, Picture& out, Simd level);
 
 /// The NES colour (0..63) behind each palette-RAM index, with the mirrored entries resolved and
 /// the grayscale bit applied.

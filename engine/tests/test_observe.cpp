@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "nes/palette.hpp"
+#include "vec/observe.hpp"
+#include "vec/observe_tables.hpp"
+
+namespace {
+
+using namespace wz;
+
+std::mt19937 dice(3);
+int below(int n) { return static_cast<int>(dice() % static_cast<uint32_t>(n)); }
+
+/// Length of the part that [a, a + n) and [b, b + m) share.
+int64_t overlap(int64_t a, int64_t n, int64_t b, int64_t m) {
+  return std::max<int64_t>(0, std::min(a + n, b + m) - std::max(a, b));
+}
+
+/// The mean of the area under an output pixel, from the definition, rounded half up.
+uint8_t area_pixel(const std::vector<uint8_t>& image, int h, int w, int oh, int ow, int y, int x) {
+  int64_t sum = 0;
+  for (int i = 0; i < h; ++i) {
+    const int64_t rows = overlap(int64_t{y} * h, h, int64_t{i} * oh, oh);
+    for (int j = 0; rows && j < w; ++j) {
+      sum += rows * overlap(int64_t{x} * w, w, int64_t{j} * ow, ow) *
+             image[static_cast<size_t>(i * w + j)];
+    }
+  }
+  const int64_t total = int64_t{h} * w;
+  return static_cast<uint8_t>((2 * sum + total) / (2 * total));
+}
+
+struct Pictures {
+  Picture picture[2];
+  uint8_t colors[2][32];
+};
+
+std::unique_ptr<Pictures> random_pictures() {
+  auto result = std::make_unique<Pictures>();
+  for (int n = 0; n < 2; ++n) {
+    std::memset(&result->picture[n], 0xEE, sizeof(Picture));
+    const int bright = below(3);
+    for (int i = 0; i < 32; ++i) {
+      // White and black only, now and then: the largest sums there are.
+      result->colors[n][i] = static_cast<uint8_t>(bright == 0 ? 0x30 : below(64));
+    }
+    for (auto& row : result->picture[n].rows) {
+      for (int x = 0; x < kWidth; ++x) row[Picture::kMargin + x] = static_cast<uint8_t>(below(32));
+    }
+  }
+  return result;
+}
+
+uint8_t channel_of(uint8_t color, bool gray, int channel) {
+  const Rgb rgb = kPalette[color];
+  if (gray) return static_cast<uint8_t>((rgb.r * 4899 + rgb.g * 9617 + rgb.b * 1868 + 8192) >> 14);
+  return channel == 0 ? rgb.r : channel == 1 ? rgb.g : rgb.b;
+}
+
+std::vector<uint8_t> expected(const ObserveSpec& spec, const Pictures& p, int count) {
+  const int h = kHeight - spec.crop_top - spec.crop_bottom;
+  const int w = kWidth - spec.crop_left - spec.crop_right;
+  const int channels = spec.gray ? 1 : 3;
+  std::vector<uint8_t> out(static_cast<size_t>(spec.height * spec.width * channels));
+  std::vector<uint8_t> image(static_cast<size_t>(h * w));
+  for (int c = 0; c < channels; ++c) {
+    for (int y = 0; y < h; ++y) {
+      for (int x = 0; x < w; ++x) {
+        uint8_t value = 0;
+        for (int n = 0; n < count && spec.crop_top + y >= spec.mask_top; ++n) {
+          const uint8_t index = p.picture[n].line(spec.crop_top + y)[spec.crop_left + x];
+          value = std::max(value, channel_of(p.colors[n][index], spec.gray, c));
+        }
+        image[static_cast<size_t>(y * w + x)] = value;
+      }
+    }
+    for (int y = 0; y < spec.height; ++y) {
+      for (int x = 0; x < spec.width; ++x) {
+        out[static_cast<size_t>((y * spec.width + x) * channels + c)] =
+            spec.resize == Resize::kArea
+                ? area_pixel(image, h, w, spec.height, spec.width, y, x)
+                : image[static_cast<size_t>(y * h / spec.height * w + x * w / spec.width)];
+      }
+    }
+  }
+  return out;
+}
+
+bool check(const ObserveSpec& spec, const Pictures& p) {
+  for (int count = 1; count <= 2; ++count) {
+    const std::vector<uint8_t> want = expected(spec, p, count);
+    for (const Simd level : simd_levels()) {
+      const ObservePlan plan(spec, level);
+      // A byte more than needed, to see that nothing is written past the end.
+      std::vector<uint8_t> got(plan.size() + 1, 0xAB);
+      if (count == 1) {
+        observe(plan, p.picture[0], p.colors[0], got.data());
+      } else {
+        observe_max(plan, p.picture[0], p.colors[0], p.picture[1], p.colors[1], got.data());
+      }
+      if (got.back() == 0xAB && std::equal(want.begin(), want.end(), got.begin())) continue;
+      size_t i = 0;
+      while (i < want.size() && want[i] == got[i]) ++i;
+      std::fprintf(stderr,
+                   "%s, %d picture(s), %dx%d gray %d crop %d %d %d %d mask %d resize %d: byte %zu\n",
+                   simd_name(level), count, spec.height, spec.width, spec.gray, spec.crop_top,
+                   spec.crop_bottom, spec.crop_left, spec.crop_right, spec.mask_top,
+                   static_cast<int>(spec.resize), i);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool test_usual_specs() {
+  const auto pictures = random_pictures();
+  for (const int size : {84, 64, 42, 96, 128, 32}) {
+    if (!check({.height = size, .width = size}, *pictures)) return false;
+    if (!check({.height = size, .width = size, .mask_top = 32}, *pictures)) return false;
+    if (!check({.height = size, .width = size, .crop_top = 32}, *pictures)) return false;
+  }
+  return check({.gray = false}, *pictures) && check({.height = 240, .width = 256}, *pictures) &&
+         check({.height = 240, .width = 256, .gray = false, .resize = Resize::kNearest}, *pictures);
+}
+
+bool test_random_specs() {
+  for (int round = 0; round < 60; ++round) {
+    ObserveSpec spec;
+    spec.height = 1 + below(round % 4 ? 120 : 300);
+    spec.width = 1 + below(round % 4 ? 120 : 300);
+    spec.gray = below(4) != 0;
+    if (below(2)) {
+      spec.crop_top = below(120);
+      spec.crop_bottom = below(120);
+      spec.crop_left = below(128);
+      spec.crop_right = below(128);
+    }
+    if (below(2)) spec.mask_top = below(241);
+    if (below(4) == 0) spec.resize = Resize::kNearest;
+    if (!check(spec, *random_pictures())) return false;
+  }
+  return true;
+}
+
+bool test_resize_area() {
+  for (int round = 0; round < 20; ++round) {
+    const int h = 1 + below(240), w = 1 + below(256), oh = 1 + below(h), ow = 1 + below(w);
+    std::vector<uint8_t> image(static_cast<size_t>(h * w));
+    for (auto& pixel : image) pixel = below(3) ? static_cast<uint8_t>(below(256)) : uint8_t{255};
+    for (const Simd level : simd_levels()) {
+      std::vector<uint8_t> out(static_cast<size_t>(oh * ow));
+      resize_area(image.data(), h, w, out.data(), oh, ow, level);
+      for (int y = 0; y < oh; ++y) {
+        for (int x = 0; x < ow; ++x) {
+          if (out[static_cast<size_t>(y * ow + x)] != area_pixel(image, h, w, oh, ow, y, x)) {
+            std::fprintf(stderr, "%s: resize_area %dx%d to %dx%d, pixel %d %d\n",
+                         simd_name(level), h, w, oh, ow, y, x);
+            return false;
+          }
+        }
+      }
+    }
+  }
+  return true;
+}
+
+/// The division by multiplication against the real one, for every sum of every total it claims.
+bool test_division() {
+  for (uint32_t total = 1; total <= 61440; total += total < 4096 ? 1 : 127) {
+    const observing::Division d(total);
+    if (!d.exact) continue;
+    for (uint64_t n = total / 2; n <= 255u * total + total / 2; n += 1 + total / 64) {
+      const uint64_t n2 = std::max<uint64_t>(n / total * total, 1) - 1;  // just below a step
+      for (const uint64_t i : {n, n2}) {
+        const uint32_t q = (static_cast<uint32_t>(i) >> d.before) * d.factor >> 16 >> d.after;
+        if (q != i / total) return false;
+      }
+    }
+  }
+  const observing::Division d(1280);
+  for (uint32_t n = 0; n <= 255 * 1280 + 640; ++n) {
+    if (((n >> d.before) * d.factor >> 16 >> d.after) != n / 1280) return false;
+  }
+  return d.exact && observing::Division(3328).exact && observing::Division(5120).exact;
+}
+
+bool test_refusals() {
+  const ObserveSpec bad[] = {{.height = 0},          {.width = -1},
+                             {.crop_top = 240},      {.crop_left = 200, .crop_right = 56},
+                             {.crop_bottom = -1},    {.mask_top = 241},
+                             {.height = 1000000}};
+  for (const ObserveSpec& spec : bad) {
+    try {
+      const ObservePlan plan(spec);
+      return false;
+    } catch (const std::invalid_argument&) {
+    }
+  }
+  return true;
+}
+
+bool test_screen() {
+  const auto p = random_pictures();
+  std::vector<uint8_t> rgb(kHeight * kWidth * 3), colors(kHeight * kWidth);
+  screen_rgb(p->picture[0], p->colors[0], rgb.data());
+  screen_colors(p->picture[0], p->colors[0], colors.data());
+  for (size_t i = 0; i < colors.size(); ++i) {
+    const size_t y = i / kWidth, x = i % kWidth;
+    const uint8_t color = p->colors[0][p->picture[0].line(static_cast<int>(y))[x]];
+    if (colors[i] != color || rgb[3 * i] != kPalette[color].r ||
+        rgb[3 * i + 1] != kPalette[color].g || rgb[3 * i + 2] != kPalette[color].b) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int main() {
+  const struct {
+    const char* name;
+    bool (*run)();
+  } tests[] = {{"usual specs", test_usual_specs}, {"random specs", test_random_specs},
+               {"resize_area", test_resize_area}, {"division", test_division},
+               {"refusals", test_refusals},       {"screen", test_screen}};
+  bool ok = true;
+  for (const auto& test : tests) {
+    const bool passed = test.run();
+    std::printf("%s: %s\n", test.name, passed ? "ok" : "FAILED");
+    ok &= passed;
+  }
+  return ok ? 0 : 1;
+}

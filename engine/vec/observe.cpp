@@ -1,0 +1,208 @@
+#include "vec/observe.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "nes/palette.hpp"
+#include "vec/observe_tables.hpp"
+
+namespace wz {
+
+using observing::AreaPlan;
+using observing::Source;
+
+/// Either an area plan or the source pixel of every output pixel.
+struct ObservePlan::Tables {
+  std::optional<AreaPlan> area;
+  std::vector<int> nearest_rows;
+  std::vector<int> nearest_columns;
+};
+
+namespace {
+
+constexpr int kMaxSize = 1024;
+
+void check(const ObserveSpec& spec) {
+  if (spec.height < 1 || spec.width < 1 || spec.height > kMaxSize || spec.width > kMaxSize) {
+    throw std::invalid_argument("observation size is " + std::to_string(spec.height) + " x " +
+                                std::to_string(spec.width) + "; expected 1 to 1024 each way");
+  }
+  if (spec.crop_top < 0 || spec.crop_bottom < 0 || spec.crop_left < 0 || spec.crop_right < 0) {
+    throw std::invalid_argument("crop must not be negative");
+  }
+  if (spec.crop_top >= kHeight || spec.crop_bottom >= kHeight - spec.crop_top ||
+      spec.crop_left >= kWidth || spec.crop_right >= kWidth - spec.crop_left) {
+    throw std::invalid_argument("crop leaves nothing of the 256 x 240 screen");
+  }
+  if (spec.mask_top < 0 || spec.mask_top > kHeight) {
+    throw std::invalid_argument("mask_top is " + std::to_string(spec.mask_top) +
+                                "; expected 0 to 240 lines");
+  }
+}
+
+std::vector<int> nearest(int source, int output) {
+  std::vector<int> from(static_cast<size_t>(output));
+  for (int i = 0; i < output; ++i) from[static_cast<size_t>(i)] = i * source / output;
+  return from;
+}
+
+void resize(const AreaPlan& plan, const Source& source, uint8_t* out) {
+#if defined(__x86_64__)
+  if (!plan.picks512.empty()) return area_avx512(plan, source, out);
+  if (!plan.picks256.empty()) return area_avx2(plan, source, out);
+#endif
+  area_portable(plan, source, out);
+}
+
+/// Brightness of each palette-RAM index in one channel; entries past 31 are never looked up.
+struct Lut {
+  alignas(64) uint8_t entries[64];
+
+  Lut(const uint8_t colors[32], bool gray, int channel) {
+    for (int i = 0; i < 32; ++i) {
+      const size_t color = colors[i] & 0x3F;
+      const Rgb rgb = kPalette[color];
+      entries[i] = gray           ? kGrayPalette[color]
+                   : channel == 0 ? rgb.r
+                   : channel == 1 ? rgb.g
+                                  : rgb.b;
+    }
+    std::memset(entries + 32, 0, 32);
+  }
+};
+
+struct Frame {
+  const Picture* picture;
+  const uint8_t* colors;
+};
+
+void observe_area(const ObservePlan& plan, const Frame* frames, int count, uint8_t* out) {
+  const AreaPlan& area = *plan.tables().area;
+  const int channels = plan.channels();
+  const size_t size = plan.size() / static_cast<size_t>(channels);
+  std::vector<uint8_t> plane(channels == 1 ? 0 : size);
+  for (int channel = 0; channel < channels; ++channel) {
+    const Lut first(frames[0].colors, plan.spec().gray, channel);
+    const Lut second(frames[count - 1].colors, plan.spec().gray, channel);
+    Source source{.pixels = {frames[0].picture->line(0), nullptr},
+                  .lut = {first.entries, nullptr}};
+    if (count == 2) {
+      source.pixels[1] = frames[1].picture->line(0);
+      source.lut[1] = second.entries;
+    }
+    resize(area, source, channels == 1 ? out : plane.data());
+    for (size_t i = 0; i < plane.size(); ++i) {
+      out[3 * i + static_cast<size_t>(channel)] = plane[i];
+    }
+  }
+}
+
+void observe_nearest(const ObservePlan& plan, const Frame* frames, int count, uint8_t* out) {
+  const ObserveSpec& spec = plan.spec();
+  const ObservePlan::Tables& tables = plan.tables();
+  for (int channel = 0; channel < plan.channels(); ++channel) {
+    const Lut first(frames[0].colors, spec.gray, channel);
+    const Lut second(frames[count - 1].colors, spec.gray, channel);
+    uint8_t* to = out + channel;
+    for (const int y : tables.nearest_rows) {
+      const uint8_t* a = frames[0].picture->line(spec.crop_top + y) + spec.crop_left;
+      const uint8_t* b = frames[count - 1].picture->line(spec.crop_top + y) + spec.crop_left;
+      const bool black = spec.crop_top + y < spec.mask_top;
+      for (const int x : tables.nearest_columns) {
+        *to = black ? uint8_t{0} : std::max(first.entries[a[x]], second.entries[b[x]]);
+        to += plan.channels();
+      }
+    }
+  }
+}
+
+void observe_frames(const ObservePlan& plan, const Frame* frames, int count, uint8_t* out) {
+  if (plan.tables().area) {
+    observe_area(plan, frames, count, out);
+  } else {
+    observe_nearest(plan, frames, count, out);
+  }
+}
+
+}  // namespace
+
+ObservePlan::ObservePlan(const ObserveSpec& spec, Simd level) : spec_(spec), level_(level) {
+  check(spec);
+  const AreaPlan::Box box{.top = spec.crop_top,
+                          .left = spec.crop_left,
+                          .height = kHeight - spec.crop_top - spec.crop_bottom,
+                          .width = kWidth - spec.crop_left - spec.crop_right};
+  auto tables = std::make_unique<Tables>();
+  if (spec.resize == Resize::kArea) {
+    tables->area.emplace(box, spec.mask_top - spec.crop_top, spec.height, spec.width, level);
+  } else {
+    tables->nearest_rows = nearest(box.height, spec.height);
+    tables->nearest_columns = nearest(box.width, spec.width);
+  }
+  tables_ = std::move(tables);
+}
+
+ObservePlan::~ObservePlan() = default;
+
+void observe(const ObservePlan& plan, const Picture& picture, const uint8_t colors[32],
+             uint8_t* out) {
+  const Frame frame{&picture, colors};
+  observe_frames(plan, &frame, 1, out);
+}
+
+void observe_max(const ObservePlan& plan, const Picture& first, const uint8_t first_colors[32],
+                 const Picture& second, const uint8_t second_colors[32], uint8_t* out) {
+  const Frame frames[2] = {{&first, first_colors}, {&second, second_colors}};
+  observe_frames(plan, frames, 2, out);
+}
+
+void observe_machine(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
+                     Picture& scratch, uint8_t* out) {
+  uint8_t colors[32];
+  draw(m, cart, scratch, plan.level());
+  palette_colors(m, colors);
+  observe(plan, scratch, colors, out);
+}
+
+void screen_rgb(const Picture& picture, const uint8_t colors[32], uint8_t* out) {
+  Rgb rgb[32];
+  for (int i = 0; i < 32; ++i) rgb[i] = kPalette[colors[i] & 0x3F];
+  for (int y = 0; y < kHeight; ++y) {
+    const uint8_t* line = picture.line(y);
+    for (int x = 0; x < kWidth; ++x, out += 3) std::memcpy(out, &rgb[line[x]], 3);
+  }
+}
+
+void screen_colors(const Picture& picture, const uint8_t colors[32], uint8_t* out) {
+  for (int y = 0; y < kHeight; ++y) {
+    const uint8_t* line = picture.line(y);
+    for (int x = 0; x < kWidth; ++x) *out++ = colors[line[x]] & 0x3F;
+  }
+}
+
+void resize_area(const uint8_t* image, int source_height, int source_width, uint8_t* out,
+                 int height, int width, Simd level) {
+  if (source_height < 1 || source_height > kHeight || source_width < 1 || source_width > kWidth) {
+    throw std::invalid_argument("image is " + std::to_string(source_height) + " x " +
+                                std::to_string(source_width) +
+                                "; expected at least 1 x 1 and at most 240 x 256");
+  }
+  if (height < 1 || width < 1 || height > kMaxSize || width > kMaxSize) {
+    throw std::invalid_argument("size is " + std::to_string(height) + " x " +
+                                std::to_string(width) + "; expected 1 to 1024 each way");
+  }
+  const AreaPlan plan({0, 0, source_height, source_width}, 0, height, width, level);
+  // Rows as wide as a picture's, so that reading past the image stays inside them.
+  const auto picture = std::make_unique<Picture>();
+  for (int y = 0; y < source_height; ++y) {
+    std::memcpy(picture->rows[y] + Picture::kMargin, image + y * source_width,
+                static_cast<size_t>(source_width));
+  }
+  resize(plan, {.pixels = {picture->line(0), nullptr}, .lut = {nullptr, nullptr}}, out);
+}
+
+}  // namespace wz
