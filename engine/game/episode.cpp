@@ -1,0 +1,99 @@
+#include "game/episode.hpp"
+
+namespace wz {
+namespace {
+
+/// Mario runs at 3 pixels per frame at most; platforms and springs add a little.
+constexpr int32_t kFastestMove = 16;
+constexpr int32_t kMaxX = 0xFFFF;
+
+uint16_t area_key(const uint8_t* ram) {
+  return static_cast<uint16_t>(ram[ram::kAreaType] << 8 | ram[ram::kAreaIndex]);
+}
+
+/// Makes the map Mario is in the current one. Returns whether it is new in this stage.
+bool enter_area(Ground& ground, const uint8_t* ram) {
+  if (ground.world != ram[ram::kWorld] || ground.stage != ram[ram::kStage]) {
+    ground.world = ram[ram::kWorld];
+    ground.stage = ram[ram::kStage];
+    ground.count = 0;
+  }
+  const uint16_t key = area_key(ram);
+  for (uint8_t i = 0; i < ground.count; ++i) {
+    if (ground.area[i] == key) {
+      ground.current = i;
+      return false;
+    }
+  }
+  // No stage has this many maps; should one, the last place is shared.
+  if (ground.count < kRememberedAreas) ++ground.count;
+  ground.current = static_cast<uint8_t>(ground.count - 1);
+  ground.area[ground.current] = key;
+  ground.furthest[ground.current] = x_position(ram);
+  return true;
+}
+
+bool at_current_area(const Ground& ground, const uint8_t* ram) {
+  return ground.count != 0 && ground.world == ram[ram::kWorld] &&
+         ground.stage == ram[ram::kStage] && ground.area[ground.current] == area_key(ram);
+}
+
+}  // namespace
+
+Episode begin_episode(const uint8_t* ram, int start_stage, int start_delay) {
+  Episode episode{};
+  episode.x_last = x_position(ram);
+  episode.time_last = game_time(ram);
+  episode.start_stage = start_stage;
+  episode.start_delay = start_delay;
+  enter_area(episode.ground, ram);
+  return episode;
+}
+
+void explore(Ground& ground, const uint8_t* ram, StepTotals& totals) {
+  if (!at_current_area(ground, ram) && enter_area(ground, ram)) {
+    totals.new_ground = true;
+    return;
+  }
+  int32_t& furthest = ground.furthest[ground.current];
+  const int32_t gained = x_position(ram) - furthest;
+  if (gained <= 0) return;
+  furthest += gained;
+  totals.new_ground = true;
+  if (gained <= kFastestMove) totals.pixels += gained;
+}
+
+float finish_step(const Rules& rules, Episode& episode, const StepTotals& totals) {
+  ++episode.steps;
+  episode.stagnant = totals.new_ground ? 0 : episode.stagnant + 1;
+  if (rules.reward == RewardKind::kGym) return static_cast<float>(totals.gym_reward);
+  const ProgressWeights& w = rules.weights;
+  const float reward = w.pixel * static_cast<float>(totals.pixels) + w.step +
+                       (totals.flag ? w.flag : 0) + (totals.death ? w.death : 0);
+  return w.clip > 0 ? std::clamp(reward, -w.clip, w.clip) : reward;
+}
+
+void write_counters(const Episode& episode, int32_t* info) {
+  info[column::kFurthestX] = episode.furthest_x();
+  info[column::kSteps] = episode.steps;
+  info[column::kStartDelay] = episode.start_delay;
+  info[column::kStartStage] = episode.start_stage;
+}
+
+void write_info(const Episode& episode, const uint8_t* ram, int32_t* info) {
+  write_signals(ram, info);
+  write_counters(episode, info);
+}
+
+bool is_valid(const Episode& e) {
+  const Ground& g = e.ground;
+  if (g.count < 1 || g.count > kRememberedAreas || g.current >= g.count) return false;
+  for (int32_t x : g.furthest) {
+    if (x < 0 || x > kMaxX) return false;
+  }
+  return e.x_last >= 0 && e.x_last <= kMaxX && e.time_last >= 0 && e.time_last <= 255255255 &&
+         e.steps >= 0 && e.stagnant >= 0 && e.stagnant <= e.steps && e.start_delay >= 0 &&
+         e.start_stage >= kWholeGame && e.start_stage < kStages;
+}
+
+}  // namespace wz

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "game/signals.hpp"
+#include "game/start.hpp"
+
+/// Rewards, progress and ends: what a run of frames was worth and whether it is over.
+namespace wz {
+
+enum class RewardKind : uint8_t { kGym, kProgress };
+
+/// Each weight is added, so penalties are negative.
+struct ProgressWeights {
+  float pixel = 0;  ///< for each pixel of new ground
+  float step = 0;   ///< for each step
+  float flag = 0;   ///< for the flag or the axe
+  float death = 0;  ///< for a lost life
+  float clip = 0;   ///< a step's reward is clipped to [-clip, clip]; 0 = not at all
+};
+
+struct Rules {
+  RewardKind reward = RewardKind::kProgress;
+  ProgressWeights weights;
+  bool end_on_life = true;  ///< otherwise only game over ends (and the flag, in a single stage)
+  bool skip_scenes = true;
+};
+
+inline constexpr int kRememberedAreas = 8;
+
+/// How far Mario has been in each map of the stage he is in. A map is remembered when he leaves
+/// it, so neither a maze's loop nor a pipe that leads back makes old ground new.
+struct Ground {
+  uint16_t area[kRememberedAreas];
+  int32_t furthest[kRememberedAreas];
+  uint8_t count;
+  uint8_t current;
+  uint8_t world;
+  uint8_t stage;
+};
+
+/// Everything an episode remembers besides the machine.
+struct Episode {
+  int32_t x_last;
+  int32_t time_last;
+  int32_t steps;
+  int32_t stagnant;     ///< steps since there was new ground
+  int32_t start_delay;  ///< frames
+  int32_t start_stage;  ///< 0..31, or kWholeGame
+  Ground ground;
+  bool was_dying;
+  bool had_flag;
+
+  bool single_stage() const { return start_stage != kWholeGame; }
+  int32_t furthest_x() const { return ground.furthest[ground.current]; }
+};
+
+static_assert(std::is_trivially_copyable_v<Episode>);
+
+/// What the frames of one step add up to.
+struct StepTotals {
+  int32_t gym_reward = 0;
+  int32_t pixels = 0;
+  bool new_ground = false;
+  bool flag = false;
+  bool death = false;
+  bool done = false;
+};
+
+/// An episode that begins now.
+Episode begin_episode(const uint8_t* ram, int start_stage, int start_delay);
+
+/// Credits new ground; pays nothing for jumps (pipes, warps) and outside the player's control.
+void explore(Ground& ground, const uint8_t* ram, StepTotals& totals);
+
+/// One frame of gym-super-mario-bros 7.4.0's reward, clipped as nes-py clips it.
+inline int32_t gym_frame_reward(Episode& episode, const uint8_t* ram, bool dying) {
+  const int32_t x = x_position(ram);
+  const int32_t time = game_time(ram);
+  const int32_t dx = x - episode.x_last;
+  const int32_t dt = time - episode.time_last;
+  episode.x_last = x;
+  episode.time_last = time;
+  // A larger move is not walking but a new place; a rising clock is a new stage.
+  const int32_t reward = (dx < -5 || dx > 5 ? 0 : dx) + (dt > 0 ? 0 : dt) + (dying ? -25 : 0);
+  return std::clamp(reward, -15, 15);
+}
+
+/// Accounts for one frame, before scenes are skipped.
+inline void account_frame(const Rules& rules, Episode& episode, const uint8_t* ram,
+                          StepTotals& totals) {
+  const bool dying = is_dying(ram) || is_dead(ram);
+  const bool flag = flag_get(ram);
+  totals.gym_reward += gym_frame_reward(episode, ram, dying);
+  if (in_control(ram)) explore(episode.ground, ram, totals);
+  totals.death |= dying && !episode.was_dying;
+  totals.flag |= flag && !episode.had_flag;
+  episode.was_dying = dying;
+  episode.had_flag = flag;
+  const bool lost = is_game_over(ram) || (rules.end_on_life && dying);
+  totals.done = lost || (episode.single_stage() ? flag : is_game_won(ram));
+}
+
+/// The step's reward; also advances the counters of the episode.
+float finish_step(const Rules& rules, Episode& episode, const StepTotals& totals);
+
+/// The info columns that come from the episode.
+void write_counters(const Episode& episode, int32_t* info);
+
+/// A whole info row: the game's signals and the episode's counters.
+void write_info(const Episode& episode, const uint8_t* ram, int32_t* info);
+
+/// Whether the counters are ones an episode can have; for episodes of unknown origin.
+bool is_valid(const Episode& episode);
+
+}  // namespace wz

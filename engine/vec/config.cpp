@@ -1,0 +1,74 @@
+#include "vec/config.hpp"
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "vec/hash.hpp"
+
+namespace wz {
+namespace {
+
+void require(bool condition, const std::string& sentence) {
+  if (!condition) throw std::invalid_argument(sentence);
+}
+
+void require_range(const char* name, int value, int low, int high) {
+  require(value >= low && value <= high,
+          std::string(name) + " must be in " + std::to_string(low) + ".." + std::to_string(high) +
+              ", and is " + std::to_string(value));
+}
+
+void add(Hash& hash, int value) { hash.number(static_cast<uint64_t>(static_cast<int64_t>(value))); }
+
+}  // namespace
+
+void check_config(const LaneConfig& c) {
+  require(!c.buttons.empty() && c.buttons.size() <= 256,
+          "buttons must hold 1 to 256 actions, and holds " + std::to_string(c.buttons.size()));
+  require_range("frame_skip", c.frame_skip, 1, kMaxFrameSkip);
+  require_range("frame_stack", c.frame_stack, 1, kMaxFrameStack);
+  require_range("time_limit", c.time_limit, 0, INT32_MAX);
+  require_range("stagnation_limit", c.stagnation_limit, 0, INT32_MAX);
+  require_range("start_delay", c.delay_low, 0, kMaxStartDelay);
+  require_range("start_delay", c.delay_high, c.delay_low, kMaxStartDelay);
+  require(c.sticky >= 0 && c.sticky < 1, "sticky must be a chance in [0, 1)");
+  const ProgressWeights& w = c.rules.weights;
+  for (float weight : {w.pixel, w.step, w.flag, w.death, w.clip}) {
+    require(std::isfinite(weight), "reward_weights must be finite numbers");
+  }
+  require(w.clip >= 0, "the clip of reward_weights must not be negative");
+}
+
+void check_stages(const std::vector<uint8_t>& stages) {
+  require(stages.size() <= static_cast<size_t>(kMaxStageList),
+          "a lane's stages must be at most " + std::to_string(kMaxStageList));
+  for (uint8_t stage : stages) {
+    require(stage < kStages, "a stage must be in 0..31, and is " + std::to_string(stage));
+  }
+}
+
+uint64_t fingerprint(const LaneConfig& c, const Cartridge& cart) {
+  Hash hash;
+  hash.bytes(cart.prg.data(), cart.prg.size());
+  hash.bytes(cart.chr.data(), cart.chr.size());
+  hash.number(cart.vertical_mirroring);
+  hash.bytes(c.buttons.data(), c.buttons.size());
+  const ObserveSpec& o = c.observe;
+  for (int value : {c.frame_skip, c.frame_stack, o.height, o.width, int{o.gray}, o.crop_top,
+                    o.crop_bottom, o.crop_left, o.crop_right, o.mask_top,
+                    static_cast<int>(o.resize), int{c.max_last_two},
+                    static_cast<int>(c.rules.reward), int{c.rules.end_on_life},
+                    int{c.rules.skip_scenes}, c.time_limit, c.stagnation_limit, c.delay_low,
+                    c.delay_high, static_cast<int>(c.timing), static_cast<int>(c.autoreset)}) {
+    add(hash, value);
+  }
+  const ProgressWeights& w = c.rules.weights;
+  for (float weight : {w.pixel, w.step, w.flag, w.death, w.clip}) {
+    hash.real(static_cast<double>(weight));
+  }
+  hash.real(c.sticky);
+  return hash.value();
+}
+
+}  // namespace wz

@@ -1,0 +1,132 @@
+#include "vec/lane.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "game/scenes.hpp"
+
+namespace wz {
+
+template <Console C>
+bool Lane<C>::delay(const Context& context, int frames) {
+  const LaneConfig& config = context.config;
+  C console{state, *context.cart, context.native_code()};
+  for (int i = 0; i < frames; ++i) {
+    console.advance(0);
+    StepTotals totals;
+    account_frame(config.rules, episode, state.ram, totals);
+    if (totals.done) return false;
+    if (config.rules.skip_scenes) skip_scenes(console, episode.single_stage());
+  }
+  return true;
+}
+
+template <Console C>
+void Lane<C>::reset(const Context& context, Scratch& scratch) {
+  const LaneConfig& config = context.config;
+  status = LaneStatus::kEnded;
+  const int stage =
+      stages.empty() ? kWholeGame : stages[rng.below(static_cast<uint32_t>(stages.size()))];
+  const int span = config.delay_high - config.delay_low + 1;
+  int frames = config.delay_low + static_cast<int>(rng.below(static_cast<uint32_t>(span)));
+
+  const State& start = context.starts->get(stage, context.native_code());
+  // nes-py's own reset keeps the controllers, so a machine that has played is restored.
+  if (played) {
+    C::restore(state, start);
+  } else {
+    state = start;
+    played = true;
+  }
+  episode = begin_episode(state.ram, stage, 0);
+  if (!delay(context, frames)) {
+    // Standing still this long is fatal here; the episode starts without a delay instead.
+    C::restore(state, start);
+    frames = 0;
+  }
+  episode = begin_episode(state.ram, stage, frames);
+  held = 0;
+
+  newest = 0;
+  observe_state(*context.plan, state, *context.cart, scratch, history);
+  for (int i = 1; i < config.frame_stack; ++i) {
+    std::memcpy(history + static_cast<size_t>(i) * context.frame_bytes(), history,
+                context.frame_bytes());
+  }
+  write_info(episode, state.ram, info);
+  status = LaneStatus::kRunning;
+}
+
+template <Console C>
+void Lane<C>::play(const Context& context, Scratch& scratch, int action, const StepRows& rows) {
+  const LaneConfig& config = context.config;
+  C console{state, *context.cart, context.native_code()};
+  const uint8_t wanted = config.buttons[static_cast<size_t>(action)];
+  // Should a frame throw, the lane is not left in the middle of a step.
+  status = LaneStatus::kEnded;
+
+  StepTotals totals;
+  for (int frame = 0; frame < config.frame_skip; ++frame) {
+    if (config.sticky == 0 || !rng.chance(config.sticky)) held = wanted;
+    if (config.max_last_two) scratch.previous = state;
+    console.advance(held);
+    account_frame(config.rules, episode, state.ram, totals);
+    // The info is that of the moment before a scene is skipped, as in gym-super-mario-bros.
+    if (totals.done || frame + 1 == config.frame_skip) write_signals(state.ram, info);
+    if (totals.done) break;
+    if (config.rules.skip_scenes) skip_scenes(console, episode.single_stage());
+  }
+
+  *rows.reward = finish_step(config.rules, episode, totals);
+  write_counters(episode, info);
+  const bool out_of_time = config.time_limit > 0 && episode.steps >= config.time_limit;
+  const bool stuck = config.stagnation_limit > 0 && episode.stagnant >= config.stagnation_limit;
+  *rows.terminated = totals.done;
+  *rows.truncated = !totals.done && (out_of_time || stuck);
+  status = *rows.terminated || *rows.truncated ? LaneStatus::kEnded : LaneStatus::kRunning;
+
+  newest = static_cast<uint8_t>((newest + 1) % config.frame_stack);
+  uint8_t* slot = history + newest * context.frame_bytes();
+  if (config.max_last_two) {
+    observe_state_max(*context.plan, state, *context.cart, scratch, slot);
+  } else {
+    observe_state(*context.plan, state, *context.cart, scratch, slot);
+  }
+}
+
+template <Console C>
+void Lane<C>::step(const Context& context, Scratch& scratch, int action, const StepRows& rows) {
+  const Autoreset mode = context.config.autoreset;
+  if (status == LaneStatus::kRunning) {
+    play(context, scratch, action, rows);
+    if (status == LaneStatus::kEnded && mode == Autoreset::kSameStep) {
+      if (rows.final_obs) write_stack(context, rows.final_obs);
+      if (rows.final_info) std::memcpy(rows.final_info, info, sizeof info);
+      reset(context, scratch);
+    }
+  } else if (status == LaneStatus::kEnded && mode != Autoreset::kDisabled) {
+    reset(context, scratch);
+    *rows.reward = 0;
+    *rows.terminated = *rows.truncated = false;
+  } else {
+    throw std::runtime_error(status == LaneStatus::kNew ? "the lane was stepped before its first reset"
+                                                        : "the lane's episode has ended; reset it");
+  }
+  if (rows.obs) write_stack(context, rows.obs);
+  std::memcpy(rows.info, info, sizeof info);
+}
+
+template <Console C>
+void Lane<C>::write_stack(const Context& context, uint8_t* out) const {
+  // Two runs: from the oldest to the end of the ring, and from its beginning to the newest.
+  const size_t size = context.frame_bytes();
+  const size_t split = (static_cast<size_t>(newest) + 1) * size;
+  const size_t rest = context.stack_bytes() - split;
+  std::memcpy(out, history + split, rest);
+  std::memcpy(out + rest, history, split);
+}
+
+template struct Lane<VblankConsole>;
+template struct Lane<NesPyConsole>;
+
+}  // namespace wz

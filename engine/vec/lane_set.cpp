@@ -1,0 +1,105 @@
+#include "vec/lane_set.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "vec/savestate.hpp"
+
+namespace wz {
+namespace {
+
+void draw_screen(const Machine& m, const Cartridge& cart, VblankScratch& scratch, uint8_t* out) {
+  screen_of(m, cart, scratch.picture, out);
+}
+
+void draw_screen(const nespy::Machine& m, const Cartridge&, NesPyScratch&, uint8_t* out) {
+  screen_of(m, out);
+}
+
+template <Console C>
+class LanesOn final : public LaneSet {
+ public:
+  using Scratch = typename Lane<C>::Scratch;
+
+  LanesOn(const LaneConfig& config, CartridgePtr cart, const NativeCode& native, Simd simd,
+          std::vector<std::vector<uint8_t>> stages, int num_threads)
+      : LaneSet(static_cast<int>(stages.size()), config), lanes_(stages.size()) {
+    context_.config = config;
+    context_.cart = std::move(cart);
+    if (C::kTiming == Timing::kVblank) context_.native = native;
+    context_.starts = shared_start_states<C>(context_.cart);
+    context_.plan = std::make_unique<ObservePlan>(config.observe, simd);
+    stack_bytes_ = context_.stack_bytes();
+    history_.resize(lanes_.size() * stack_bytes_);
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      lanes_[i].stages = std::move(stages[i]);
+      lanes_[i].history = history_.data() + i * stack_bytes_;
+      lanes_[i].rng.state = i;
+    }
+    for (int i = 0; i < num_threads; ++i) scratch_.push_back(std::make_unique<Scratch>());
+  }
+
+  void reset(int thread, int lane) override { at(lane).reset(context_, scratch(thread)); }
+  void step(int thread, int lane, int action, const StepRows& rows) override {
+    at(lane).step(context_, scratch(thread), action, rows);
+  }
+
+  LaneStatus status(int lane) const override { return at(lane).status; }
+  void write_stack(int lane, uint8_t* out) const override { at(lane).write_stack(context_, out); }
+  const int32_t* info(int lane) const override { return at(lane).info; }
+  const uint8_t* ram(int lane) const override { return at(lane).state.ram; }
+  void screen(int lane, uint8_t* out) override {
+    draw_screen(at(lane).state, *context_.cart, scratch(0), out);
+  }
+
+  void seed(int lane, uint64_t seed) override { at(lane).rng.state = seed; }
+  void set_stages(int lane, std::vector<uint8_t> stages) override {
+    check_stages(stages);
+    at(lane).stages = std::move(stages);
+  }
+  std::vector<uint8_t> save(int lane) const override { return save_lane(at(lane), context_); }
+  void load(int lane, std::span<const uint8_t> bytes) override {
+    load_lane(at(lane), context_, bytes);
+  }
+  void clone(int source, int target) override {
+    if (source == target) return;
+    uint8_t* history = at(target).history;
+    at(target) = at(source);
+    at(target).history = history;
+    std::memcpy(history, at(source).history, stack_bytes_);
+  }
+  size_t memory_bytes() const override {
+    size_t bytes = lanes_.capacity() * sizeof(Lane<C>) + history_.capacity() +
+                   scratch_.size() * sizeof(Scratch);
+    for (const Lane<C>& lane : lanes_) bytes += lane.stages.capacity();
+    return bytes;
+  }
+
+ private:
+  Lane<C>& at(int lane) { return lanes_[static_cast<size_t>(lane)]; }
+  const Lane<C>& at(int lane) const { return lanes_[static_cast<size_t>(lane)]; }
+  Scratch& scratch(int thread) { return *scratch_[static_cast<size_t>(thread)]; }
+
+  LaneContext<C> context_;
+  std::vector<Lane<C>> lanes_;
+  std::vector<uint8_t> history_;
+  std::vector<std::unique_ptr<Scratch>> scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<LaneSet> LaneSet::make(const LaneConfig& config, CartridgePtr cart,
+                                       const NativeCode& native, Simd simd,
+                                       std::vector<std::vector<uint8_t>> stages, int num_threads) {
+  check_config(config);
+  if (stages.empty()) throw std::invalid_argument("a vector needs at least one lane");
+  for (const auto& list : stages) check_stages(list);
+  if (config.timing == Timing::kVblank) {
+    return std::make_unique<LanesOn<VblankConsole>>(config, std::move(cart), native, simd,
+                                                    std::move(stages), num_threads);
+  }
+  return std::make_unique<LanesOn<NesPyConsole>>(config, std::move(cart), native, simd,
+                                                 std::move(stages), num_threads);
+}
+
+}  // namespace wz

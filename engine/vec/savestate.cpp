@@ -1,0 +1,154 @@
+#include "vec/savestate.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "vec/hash.hpp"
+#include "vec/machine_codec.hpp"
+
+namespace wz {
+namespace {
+
+constexpr uint8_t kMagic[8] = {'W', 'Z', 'S', 'A', 'V', 'E', '\r', '\n'};
+constexpr uint32_t kVersion = 1;
+
+uint64_t checksum(std::span<const uint8_t> payload) {
+  Hash hash;
+  hash.bytes(payload.data(), payload.size());
+  return hash.value();
+}
+
+std::vector<uint8_t> seal(uint64_t fingerprint, std::span<const uint8_t> payload) {
+  Writer writer;
+  writer.block(kMagic, sizeof kMagic);
+  writer.number(kVersion);
+  writer.number(fingerprint);
+  writer.number(static_cast<uint64_t>(payload.size()));
+  writer.number(checksum(payload));
+  writer.block(payload.data(), payload.size());
+  return std::move(writer.bytes());
+}
+
+/// The payload, once everything around it is right.
+std::span<const uint8_t> open(std::span<const uint8_t> bytes, uint64_t expected) {
+  Reader reader(bytes);
+  if (bytes.size() < sizeof kMagic ||
+      std::memcmp(reader.take_span(sizeof kMagic).data(), kMagic, sizeof kMagic) != 0) {
+    throw std::invalid_argument("these bytes are not a saved lane");
+  }
+  uint32_t version;
+  uint64_t fingerprint, size, sum;
+  reader.number(version);
+  if (version != kVersion) {
+    throw std::invalid_argument("the saved lane has format version " + std::to_string(version) +
+                                ", and this engine reads version " + std::to_string(kVersion));
+  }
+  reader.number(fingerprint);
+  reader.number(size);
+  reader.number(sum);
+  if (fingerprint != expected) {
+    throw std::invalid_argument("the saved lane belongs to another ROM or other options");
+  }
+  if (size != reader.left()) {
+    throw std::invalid_argument("the saved lane should have " + std::to_string(size) +
+                                " bytes after its header, and has " +
+                                std::to_string(reader.left()));
+  }
+  const std::span<const uint8_t> payload = reader.take_span(reader.left());
+  if (checksum(payload) != sum) throw std::invalid_argument("the saved lane is damaged");
+  return payload;
+}
+
+template <class Archive, class E>
+void describe_episode(Archive& archive, E& e) {
+  archive.numbers(e.x_last, e.time_last, e.steps, e.stagnant, e.start_delay, e.start_stage);
+  for (auto& area : e.ground.area) archive.numbers(area);
+  for (auto& furthest : e.ground.furthest) archive.numbers(furthest);
+  archive.numbers(e.ground.count, e.ground.current, e.ground.world, e.ground.stage);
+  archive.choice(e.was_dying, 2);
+  archive.choice(e.had_flag, 2);
+}
+
+template <class Archive, class L>
+void describe_lane(Archive& archive, L& lane) {
+  describe_episode(archive, lane.episode);
+  archive.numbers(lane.rng.state);
+  archive.choice(lane.status, 3);
+  archive.numbers(lane.held);
+  for (auto& value : lane.info) archive.numbers(value);
+}
+
+}  // namespace
+
+template <Console C>
+std::vector<uint8_t> save_lane(const Lane<C>& lane, const LaneContext<C>& context) {
+  if (lane.status == LaneStatus::kNew) {
+    throw std::runtime_error("the lane was never reset, so there is nothing to save");
+  }
+  Writer writer;
+  Saving archive(writer);
+  save_machine(writer, lane.state);
+  describe_lane(archive, lane);
+  writer.number(static_cast<uint16_t>(lane.stages.size()));
+  writer.block(lane.stages.data(), lane.stages.size());
+  std::vector<uint8_t> history(context.stack_bytes());
+  lane.write_stack(context, history.data());
+  writer.block(history.data(), history.size());
+  return seal(fingerprint(context.config, *context.cart), writer.bytes());
+}
+
+template <Console C>
+void load_lane(Lane<C>& lane, const LaneContext<C>& context, std::span<const uint8_t> bytes) {
+  Reader reader(open(bytes, fingerprint(context.config, *context.cart)));
+  Loading archive(reader);
+  Lane<C> loaded;
+  load_machine(reader, loaded.state);
+  describe_lane(archive, loaded);
+  if (loaded.status == LaneStatus::kNew || !is_valid(loaded.episode)) {
+    throw std::invalid_argument("a saved lane holds an impossible value");
+  }
+  uint16_t count;
+  reader.number(count);
+  const std::span<const uint8_t> stages = reader.take_span(count);
+  loaded.stages.assign(stages.begin(), stages.end());
+  check_stages(loaded.stages);
+  const std::span<const uint8_t> history = reader.take_span(context.stack_bytes());
+  if (reader.left() != 0) throw std::invalid_argument("a saved lane goes on after its end");
+
+  std::memcpy(lane.history, history.data(), history.size());
+  loaded.history = lane.history;
+  loaded.newest = static_cast<uint8_t>(context.config.frame_stack - 1);
+  loaded.played = true;
+  lane = std::move(loaded);
+}
+
+template <Console C>
+std::vector<uint8_t> save_console(const typename C::State& state, uint64_t fingerprint) {
+  Writer writer;
+  save_machine(writer, state);
+  return seal(fingerprint, writer.bytes());
+}
+
+template <Console C>
+typename C::State load_console(std::span<const uint8_t> bytes, uint64_t fingerprint) {
+  Reader reader(open(bytes, fingerprint));
+  typename C::State state;
+  load_machine(reader, state);
+  if (reader.left() != 0) throw std::invalid_argument("a saved machine goes on after its end");
+  return state;
+}
+
+template std::vector<uint8_t> save_lane(const Lane<VblankConsole>&,
+                                        const LaneContext<VblankConsole>&);
+template std::vector<uint8_t> save_lane(const Lane<NesPyConsole>&,
+                                        const LaneContext<NesPyConsole>&);
+template void load_lane(Lane<VblankConsole>&, const LaneContext<VblankConsole>&,
+                        std::span<const uint8_t>);
+template void load_lane(Lane<NesPyConsole>&, const LaneContext<NesPyConsole>&,
+                        std::span<const uint8_t>);
+template std::vector<uint8_t> save_console<VblankConsole>(const Machine&, uint64_t);
+template std::vector<uint8_t> save_console<NesPyConsole>(const nespy::Machine&, uint64_t);
+template Machine load_console<VblankConsole>(std::span<const uint8_t>, uint64_t);
+template nespy::Machine load_console<NesPyConsole>(std::span<const uint8_t>, uint64_t);
+
+}  // namespace wz

@@ -1,0 +1,231 @@
+#include "vec/vector.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace wz {
+namespace {
+
+constexpr size_t kMaxLanes = 65536;
+constexpr int kMaxThreads = 1024;
+
+}  // namespace
+
+Vector::Vector(const LaneConfig& config, CartridgePtr cart,
+               std::shared_ptr<const native::Library> native, Simd simd, Stages stages,
+               int num_threads)
+    : config_(config),
+      num_lanes_(static_cast<int>(std::min(stages.size(), kMaxLanes))),
+      num_threads_(num_threads),
+      native_(std::move(native)) {
+  if (stages.empty() || stages.size() > kMaxLanes) {
+    throw std::invalid_argument("num_lanes must be in 1.." + std::to_string(kMaxLanes) +
+                                ", and is " + std::to_string(stages.size()));
+  }
+  if (num_threads < 1 || num_threads > kMaxThreads) {
+    throw std::invalid_argument("num_threads must be in 1.." + std::to_string(kMaxThreads) +
+                                ", and is " + std::to_string(num_threads));
+  }
+  lanes_ = LaneSet::make(config, std::move(cart), native_ ? native_->code() : NativeCode{}, simd,
+                         std::move(stages), num_threads);
+  async_ = std::make_unique<AsyncSteps>(*lanes_, num_threads);
+  pool_ = std::make_unique<Pool>(num_threads,
+                                 [async = async_.get()](int thread) { return async->work(thread); });
+}
+
+Vector::~Vector() = default;
+
+std::unique_lock<std::mutex> Vector::enter() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!lanes_) throw std::runtime_error("this vector is closed");
+  return lock;
+}
+
+int Vector::checked_lane(int64_t lane) const {
+  if (lane < 0 || lane >= num_lanes_) {
+    throw std::out_of_range("lane " + std::to_string(lane) + " is outside 0.." +
+                            std::to_string(num_lanes_ - 1));
+  }
+  return static_cast<int>(lane);
+}
+
+int Vector::idle_lane(int64_t lane) {
+  const int checked = checked_lane(lane);
+  if (async_->is_under_way(checked)) {
+    throw std::runtime_error("lane " + std::to_string(lane) + " is under way; receive it first");
+  }
+  return checked;
+}
+
+int Vector::started_lane(int64_t lane) {
+  const int idle = idle_lane(lane);
+  if (lanes_->status(idle) == LaneStatus::kNew) {
+    throw std::runtime_error("lane " + std::to_string(lane) + " was never reset");
+  }
+  return idle;
+}
+
+void Vector::require_idle(const char* what) {
+  async_->throw_pending_error();
+  if (const int count = async_->under_way()) {
+    throw std::runtime_error(std::string(what) + " needs all lanes, but " + std::to_string(count) +
+                             " are under way; receive them first");
+  }
+}
+
+void Vector::check_action(int64_t action, int64_t lane) const {
+  const auto count = static_cast<int64_t>(config_.buttons.size());
+  if (action < 0 || action >= count) {
+    throw std::invalid_argument("the action of lane " + std::to_string(lane) +
+                                " must be in 0.." + std::to_string(count - 1) + ", and is " +
+                                std::to_string(action));
+  }
+}
+
+void Vector::check_steppable(int lane) const {
+  const LaneStatus status = lanes_->status(lane);
+  if (status == LaneStatus::kRunning) return;
+  if (status == LaneStatus::kNew) {
+    throw std::runtime_error("lane " + std::to_string(lane) + " must be reset before it is stepped");
+  }
+  if (config_.autoreset == Autoreset::kDisabled) {
+    throw std::runtime_error("the episode of lane " + std::to_string(lane) +
+                             " has ended; reset it before stepping on");
+  }
+}
+
+void Vector::seed(std::span<const std::optional<uint64_t>> seeds) {
+  const auto lock = enter();
+  require_idle("seed");
+  if (seeds.size() != static_cast<size_t>(num_lanes_)) {
+    throw std::invalid_argument("seed needs " + std::to_string(num_lanes_) + " seeds, and got " +
+                                std::to_string(seeds.size()));
+  }
+  for (int lane = 0; lane < num_lanes_; ++lane) {
+    const auto& seed = seeds[static_cast<size_t>(lane)];
+    if (seed) lanes_->seed(lane, *seed);
+  }
+}
+
+void Vector::reset(const bool* mask, uint8_t* obs, int32_t* info) {
+  const auto lock = enter();
+  require_idle("reset");
+  for (int lane = 0; mask && lane < num_lanes_; ++lane) {
+    if (!mask[lane] && lanes_->status(lane) == LaneStatus::kNew) {
+      throw std::runtime_error("the first reset must be of all lanes; lane " +
+                               std::to_string(lane) + " is left out");
+    }
+  }
+  const size_t size = lanes_->stack_bytes();
+  pool_->run(num_lanes_, [&](int thread, int lane) {
+    const auto row = static_cast<size_t>(lane);
+    if (!mask || mask[lane]) {
+      lanes_->reset(thread, lane);
+      std::memcpy(info + row * kInfoColumns, lanes_->info(lane), kInfoColumns * sizeof(int32_t));
+    }
+    lanes_->write_stack(lane, obs + row * size);
+  });
+}
+
+void Vector::step(const int64_t* actions, const StepArrays& arrays) {
+  const auto lock = enter();
+  require_idle("step");
+  for (int lane = 0; lane < num_lanes_; ++lane) {
+    check_action(actions[lane], lane);
+    check_steppable(lane);
+  }
+  const size_t size = lanes_->stack_bytes();
+  pool_->run(num_lanes_, [&](int thread, int lane) {
+    lanes_->step(thread, lane, static_cast<int>(actions[lane]), arrays.rows(lane, size));
+  });
+}
+
+void Vector::send(std::span<const int64_t> actions, std::span<const int64_t> lanes) {
+  const auto lock = enter();
+  if (actions.size() != lanes.size()) {
+    throw std::invalid_argument("send needs an action for each lane, and got " +
+                                std::to_string(actions.size()) + " for " +
+                                std::to_string(lanes.size()));
+  }
+  std::vector<bool> seen(static_cast<size_t>(num_lanes_));
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    const int lane = idle_lane(lanes[i]);
+    if (seen[static_cast<size_t>(lane)]) {
+      throw std::invalid_argument("lane " + std::to_string(lane) + " is named twice");
+    }
+    seen[static_cast<size_t>(lane)] = true;
+    check_action(actions[i], lane);
+    check_steppable(lane);
+  }
+  async_->send(actions, lanes);
+  pool_->wake();
+}
+
+void Vector::receive(int count, const StepArrays& arrays, int64_t* lanes) {
+  const auto lock = enter();
+  async_->receive(count, arrays, lanes);
+}
+
+void Vector::copy_ram(std::span<const int64_t> lanes, uint8_t* out) {
+  const auto lock = enter();
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    std::memcpy(out + i * 2048, lanes_->ram(idle_lane(lanes[i])), 2048);
+  }
+}
+
+std::pair<const uint8_t*, std::shared_ptr<const LaneSet>> Vector::ram(int64_t lane) {
+  const auto lock = enter();
+  return {lanes_->ram(checked_lane(lane)), lanes_};
+}
+
+void Vector::screen(int64_t lane, uint8_t* out) {
+  const auto lock = enter();
+  lanes_->screen(started_lane(lane), out);
+}
+
+std::vector<uint8_t> Vector::save(int64_t lane) {
+  const auto lock = enter();
+  return lanes_->save(started_lane(lane));
+}
+
+void Vector::load(int64_t lane, std::span<const uint8_t> bytes) {
+  const auto lock = enter();
+  lanes_->load(idle_lane(lane), bytes);
+}
+
+void Vector::clone(int64_t source, int64_t target) {
+  const auto lock = enter();
+  const int from = started_lane(source);
+  lanes_->clone(from, idle_lane(target));
+}
+
+void Vector::observe(int64_t lane, uint8_t* out) {
+  const auto lock = enter();
+  lanes_->write_stack(started_lane(lane), out);
+}
+
+void Vector::copy_info(int64_t lane, int32_t* out) {
+  const auto lock = enter();
+  std::memcpy(out, lanes_->info(started_lane(lane)), kInfoColumns * sizeof(int32_t));
+}
+
+void Vector::set_stages(int64_t lane, std::vector<uint8_t> stages) {
+  const auto lock = enter();
+  lanes_->set_stages(idle_lane(lane), std::move(stages));
+}
+
+size_t Vector::memory_bytes() {
+  const auto lock = enter();
+  return lanes_->memory_bytes() + async_->memory_bytes();
+}
+
+void Vector::close() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  pool_.reset();
+  async_.reset();
+  lanes_.reset();
+}
+
+}  // namespace wz

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "native/loader.hpp"
+#include "vec/async.hpp"
+#include "vec/lane_set.hpp"
+#include "vec/pool.hpp"
+
+namespace wz {
+
+/// Lanes and the threads that step them. Checks everything the caller gives except the sizes of
+/// his arrays. Calls from several threads are served one after the other.
+///
+/// Throws std::invalid_argument for wrong values, std::out_of_range for lanes that do not exist,
+/// std::runtime_error for calls at the wrong time and for failures inside a lane.
+class Vector {
+ public:
+  using Stages = std::vector<std::vector<uint8_t>>;
+
+  Vector(const LaneConfig& config, CartridgePtr cart,
+         std::shared_ptr<const native::Library> native, Simd simd, Stages stages, int num_threads);
+  ~Vector();
+
+  int num_lanes() const { return num_lanes_; }
+  int num_threads() const { return num_threads_; }
+  const LaneConfig& config() const { return config_; }
+
+  /// None keeps a lane's stream.
+  void seed(std::span<const std::optional<uint64_t>> seeds);
+  /// `mask` may be null: all lanes. Every row of `obs` is written; rows of `info` only for lanes
+  /// that were reset.
+  void reset(const bool* mask, uint8_t* obs, int32_t* info);
+  void step(const int64_t* actions, const StepArrays& arrays);
+  void send(std::span<const int64_t> actions, std::span<const int64_t> lanes);
+  void receive(int count, const StepArrays& arrays, int64_t* lanes);
+
+  void copy_ram(std::span<const int64_t> lanes, uint8_t* out);
+  /// The RAM itself, and what keeps it alive.
+  std::pair<const uint8_t*, std::shared_ptr<const LaneSet>> ram(int64_t lane);
+  void screen(int64_t lane, uint8_t* out);
+  std::vector<uint8_t> save(int64_t lane);
+  void load(int64_t lane, std::span<const uint8_t> bytes);
+  void clone(int64_t source, int64_t target);
+  void observe(int64_t lane, uint8_t* out);
+  void copy_info(int64_t lane, int32_t* out);
+  void set_stages(int64_t lane, std::vector<uint8_t> stages);
+  size_t memory_bytes();
+  void close();
+
+ private:
+  std::unique_lock<std::mutex> enter();
+  int checked_lane(int64_t lane) const;
+  int idle_lane(int64_t lane);
+  int started_lane(int64_t lane);
+  void require_idle(const char* what);
+  void check_action(int64_t action, int64_t lane) const;
+  void check_steppable(int lane) const;
+
+  LaneConfig config_;
+  int num_lanes_;
+  int num_threads_;
+  std::mutex mutex_;
+  std::shared_ptr<const native::Library> native_;
+  std::shared_ptr<LaneSet> lanes_;  ///< null once closed
+  std::unique_ptr<AsyncSteps> async_;
+  std::unique_ptr<Pool> pool_;
+};
+
+}  // namespace wz

@@ -1,0 +1,125 @@
+#include "vec/view.hpp"
+
+#include <algorithm>
+
+namespace wz {
+namespace {
+
+uint8_t red(uint32_t rgb) { return static_cast<uint8_t>(rgb >> 16); }
+uint8_t green(uint32_t rgb) { return static_cast<uint8_t>(rgb >> 8); }
+uint8_t blue(uint32_t rgb) { return static_cast<uint8_t>(rgb); }
+
+/// The luma that OpenCV's RGB to gray conversion computes.
+uint8_t luma(uint32_t rgb) {
+  return static_cast<uint8_t>((red(rgb) * 4899u + green(rgb) * 9617u + blue(rgb) * 1868u + 8192u) >>
+                              14);
+}
+
+struct Window {
+  int top, left, height, width;
+};
+
+Window window_of(const ObserveSpec& spec) {
+  return {spec.crop_top, spec.crop_left, nespy::kScreenHeight - spec.crop_top - spec.crop_bottom,
+          nespy::kScreenWidth - spec.crop_left - spec.crop_right};
+}
+
+/// What the crop leaves of the screen, masked, as interleaved channels; `brighten` keeps the
+/// larger of the new value and the one that is there.
+void cut_out(const ObserveSpec& spec, const nespy::Machine& m, std::vector<uint8_t>& image,
+             bool brighten) {
+  const Window window = window_of(spec);
+  const int channels = spec.gray ? 1 : 3;
+  image.resize(static_cast<size_t>(window.height) * static_cast<size_t>(window.width) *
+               static_cast<size_t>(channels));
+  uint8_t* out = image.data();
+  for (int y = 0; y < window.height; ++y) {
+    const bool masked = window.top + y < spec.mask_top;
+    const uint8_t* row = m.screen + (window.top + y) * nespy::kScreenWidth + window.left;
+    for (int x = 0; x < window.width; ++x) {
+      const uint32_t rgb = masked ? 0 : nespy::kNesPyPalette[row[x] & 0x3F];
+      const uint8_t values[3] = {spec.gray ? luma(rgb) : red(rgb), green(rgb), blue(rgb)};
+      for (int c = 0; c < channels; ++c, ++out) {
+        *out = brighten ? std::max(*out, values[c]) : values[c];
+      }
+    }
+  }
+}
+
+void resize_nearest(const uint8_t* image, const Window& from, uint8_t* out, int height,
+                    int width) {
+  for (int y = 0; y < height; ++y) {
+    const uint8_t* row = image + static_cast<ptrdiff_t>(y * from.height / height) * from.width;
+    for (int x = 0; x < width; ++x) *out++ = row[x * from.width / width];
+  }
+}
+
+void resize_image(const ObservePlan& plan, NesPyScratch& scratch, uint8_t* out) {
+  const ObserveSpec& spec = plan.spec();
+  const Window window = window_of(spec);
+  const size_t channels = static_cast<size_t>(plan.channels());
+  const size_t pixels = static_cast<size_t>(window.height) * static_cast<size_t>(window.width);
+  const size_t size = static_cast<size_t>(spec.height) * static_cast<size_t>(spec.width);
+  scratch.plane.resize(pixels);
+  scratch.resized.resize(size);
+  for (size_t c = 0; c < channels; ++c) {
+    for (size_t i = 0; i < pixels; ++i) scratch.plane[i] = scratch.image[i * channels + c];
+    if (spec.resize == Resize::kArea) {
+      resize_area(scratch.plane.data(), window.height, window.width, scratch.resized.data(),
+                  spec.height, spec.width, plan.level());
+    } else {
+      resize_nearest(scratch.plane.data(), window, scratch.resized.data(), spec.height,
+                     spec.width);
+    }
+    for (size_t i = 0; i < size; ++i) out[i * channels + c] = scratch.resized[i];
+  }
+}
+
+}  // namespace
+
+void observe_state(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
+                   VblankScratch& scratch, uint8_t* out) {
+  observe_machine(plan, m, cart, scratch.picture, out);
+}
+
+void observe_state_max(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
+                       VblankScratch& scratch, uint8_t* out) {
+  uint8_t colors[32];
+  uint8_t previous_colors[32];
+  draw(scratch.previous, cart, scratch.previous_picture);
+  palette_colors(scratch.previous, previous_colors);
+  draw(m, cart, scratch.picture);
+  palette_colors(m, colors);
+  observe_max(plan, scratch.previous_picture, previous_colors, scratch.picture, colors, out);
+}
+
+void observe_state(const ObservePlan& plan, const nespy::Machine& m, const Cartridge&,
+                   NesPyScratch& scratch, uint8_t* out) {
+  cut_out(plan.spec(), m, scratch.image, false);
+  resize_image(plan, scratch, out);
+}
+
+void observe_state_max(const ObservePlan& plan, const nespy::Machine& m, const Cartridge&,
+                       NesPyScratch& scratch, uint8_t* out) {
+  cut_out(plan.spec(), scratch.previous, scratch.image, false);
+  cut_out(plan.spec(), m, scratch.image, true);
+  resize_image(plan, scratch, out);
+}
+
+void screen_of(const Machine& m, const Cartridge& cart, Picture& picture, uint8_t* out) {
+  uint8_t colors[32];
+  draw(m, cart, picture);
+  palette_colors(m, colors);
+  screen_rgb(picture, colors, out);
+}
+
+void screen_of(const nespy::Machine& m, uint8_t* out) {
+  for (const uint8_t color : m.screen) {
+    const uint32_t rgb = nespy::kNesPyPalette[color & 0x3F];
+    *out++ = red(rgb);
+    *out++ = green(rgb);
+    *out++ = blue(rgb);
+  }
+}
+
+}  // namespace wz
