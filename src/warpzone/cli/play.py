@@ -1,0 +1,194 @@
+"""`warpzone play`: scripted, random, by keyboard or from a movie; watched or written to a file."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warpzone import rom as roms
+
+if TYPE_CHECKING:
+    from warpzone.player import Controller, Image, Session
+
+#: Steps a random player plays when nobody says how many.
+RANDOM_STEPS = 500
+FRAMES_PER_STEP = 4
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "play",
+        help="play a stage or a movie: scripted, random or by keyboard",
+        description="Plays and shows a game. Without a source, the demo script runs 1-1.",
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--script", metavar="NAME|FILE", help="a button script; `demo` clears 1-1")
+    source.add_argument("--random", action="store_true", help="right-biased random buttons")
+    source.add_argument("--keyboard", action="store_true", help="play yourself")
+    source.add_argument("--movie", type=Path, metavar="FILE", help="FM2 or one mask per line")
+    parser.add_argument("--stage", default="1-1", help="1-1 to 8-4; with --lanes also a set")
+    parser.add_argument("--steps", type=_positive, help="stop after this many steps of 4 frames")
+    parser.add_argument("--seed", type=int, default=0, help="of random play (default 0)")
+    parser.add_argument("--lanes", type=_positive, default=1, help="games side by side (random)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help=".mp4, .gif; .png: last frame")
+    parser.add_argument("--scale", type=_positive, help="pixel size in the video")
+    parser.add_argument("--terminal", action="store_true", help="watch in this terminal")
+    parser.add_argument("--window", action="store_true", help="watch in a window (pygame)")
+    parser.add_argument("--rom", help="eu, world or a file (default: the installed one)")
+    parser.add_argument("--json", action="store_true", help="print where it ended as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    image = roms.locate(args.rom)
+    if args.movie is not None:
+        return _run_movie(args, image)
+    if args.lanes > 1 and not args.random:
+        raise ValueError("--lanes needs --random: the other sources play one game")
+    from warpzone import player
+
+    with ExitStack() as stack:
+        session = player.Session(
+            stages=_stages(args), lanes=args.lanes, seed=args.seed, rom=image.data
+        )
+        stack.callback(session.env.close)
+        window = _window(args, stack)
+        controller = _controller(args, image.variant, window, stack)
+        frames = session.frames(controller, _limit(args))
+        written = _consume(_watched(frames, args, window), args)
+    _report(args, session, written)
+    return 0
+
+
+def _stages(args: argparse.Namespace) -> Any:
+    """One lane plays one stage; many lanes spread over the set."""
+    from warpzone.env.stages import parse_stages, stage_name
+
+    indices = parse_stages(args.stage)
+    if args.lanes == 1:
+        if len(indices) != 1:
+            raise ValueError(f"--stage {args.stage} is not one stage; use --lanes for a set")
+        return stage_name(indices[0])
+    if not indices:
+        raise ValueError("--stage game plays one game; with --lanes give a set of stages")
+    return [[stage_name(indices[lane % len(indices)])] for lane in range(args.lanes)]
+
+
+def _controller(
+    args: argparse.Namespace, variant: str, window: Any, stack: ExitStack
+) -> "Controller":
+    from warpzone import player
+
+    if args.random:
+        return player.random_player(args.lanes, args.seed)
+    if args.keyboard:
+        from warpzone import keyboard
+
+        if window is not None:
+            return player.keyed(window)
+        print(keyboard.HELP)
+        return player.keyed(stack.enter_context(keyboard.TerminalKeys()))
+    from warpzone.env.script import load_script
+
+    name = args.script or "demo"
+    return player.scripted(load_script(f"demo-{variant}" if name == "demo" else name))
+
+
+def _window(args: argparse.Namespace, stack: ExitStack) -> Any:
+    if not args.window:
+        return None
+    from warpzone.window import Window
+
+    window = Window("warpzone")
+    stack.callback(window.close)
+    return window
+
+
+def _limit(args: argparse.Namespace) -> int | None:
+    steps = args.steps or (RANDOM_STEPS if args.random else None)
+    return None if steps is None else int(steps) * FRAMES_PER_STEP
+
+
+def _consume(frames: "Iterator[Image]", args: argparse.Namespace) -> int:
+    """Plays to the end; returns the number of frames that were written."""
+    if args.out is None:
+        return sum(0 for _ in frames)
+    if args.out.suffix.lower() == ".png":
+        from warpzone.pictures import enlarge, save_png, shrink
+
+        last = None
+        for frame in frames:
+            last = frame
+        if last is None:
+            raise ValueError("nothing was played, so there is no picture")
+        picture = shrink(last, 2) if args.lanes > 1 else enlarge(last, args.scale or 2)
+        save_png(picture, args.out, colors=128)
+        return 1
+    from warpzone.video import write_video
+
+    return write_video(args.out, frames, scale=args.scale or (3 if args.lanes == 1 else 1))
+
+
+def _report(args: argparse.Namespace, session: "Session", written: int) -> None:
+    outcome = session.outcome
+    if args.json:
+        print(json.dumps({**outcome.as_dict(), "written": written, "out": _name(args.out)}))
+        return
+    flags = f", {outcome.flags} flag{'s' * (outcome.flags != 1)}" if args.lanes == 1 else ""
+    print(
+        f"{outcome.frames} frames, furthest {outcome.furthest_stage} "
+        f"x={outcome.furthest_x}{flags}; "
+        f"ended at {outcome.stage} x={outcome.x_pos}, score {outcome.score}"
+    )
+    if args.out is not None:
+        print(f"{written} frame{'s' * (written != 1)} written to {args.out}")
+
+
+def _run_movie(args: argparse.Namespace, image: roms.Rom) -> int:
+    """Plays from power-on and says where it ended; watching it is a second, drawn run."""
+    from warpzone import native
+    from warpzone.movie import play_movie, read_movie
+
+    movie = read_movie(args.movie)
+    program = native.load(image.data)
+    result = play_movie(image.data, movie, native=program)
+    if args.out is not None or args.terminal or args.window:
+        from warpzone.player import movie_frames
+
+        with ExitStack() as stack:
+            frames = movie_frames(image.data, movie, program)
+            _consume(_watched(frames, args, _window(args, stack)), args)
+    if args.json:
+        print(json.dumps({**asdict(result), "victory": result.victory}))
+        return 0
+    stages = " ".join(f"{c.world}-{c.stage}@{c.frame}" for c in result.stage_changes)
+    print(f"{result.frames} frames ({result.lag_frames} lag), {result.deaths} deaths")
+    print(f"stages: {stages or 'none'}")
+    print(f"ended at {result.world}-{result.stage} x={result.x}, {result.lives} lives")
+    if result.victory:
+        print(f"the game was won at frame {result.victory_frame}")
+    if result.rom_matches is False:
+        print("note: the movie was made with another ROM than this one")
+    return 0
+
+
+def _watched(frames: "Iterator[Image]", args: argparse.Namespace, window: Any) -> "Iterator[Image]":
+    """The same frames, shown on their way where the options say so."""
+    from warpzone import player
+
+    if args.terminal or (args.keyboard and window is None):
+        frames = player.in_terminal(frames)
+    return frames if window is None else player.in_window(frames, window)
+
+
+def _name(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value

@@ -1,0 +1,189 @@
+"""The options of an environment: checked once, then given to the engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypedDict
+
+from warpzone.env.actions import ActionSpec, action_table
+from warpzone.env.rewards import REWARDS, RewardWeights
+from warpzone.env.stages import StageSpec, lane_stages
+
+SCREEN_HEIGHT = 240
+SCREEN_WIDTH = 256
+#: Lines of the status bar: score, coins, world, time.
+STATUS_BAR_LINES = 32
+MAX_SKIP = 1024
+MAX_STACK = 64
+MAX_DELAY = 100_000
+
+Size = int | tuple[int, int]
+Delay = int | tuple[int, int]
+Native = bool | Literal["auto"]
+
+
+class OptionArgs(TypedDict, total=False):
+    """Keyword arguments that `MarioEnv` and `MarioVectorEnv` share; see `Options`."""
+
+    stages: StageSpec
+    actions: ActionSpec
+    frame_skip: int
+    frame_stack: int
+    size: Size
+    gray: bool
+    crop: tuple[int, int, int, int]
+    mask_status_bar: bool
+    resize: str
+    max_last_two: bool
+    reward: str
+    reward_weights: RewardWeights | Mapping[str, float]
+    start_delay: Delay
+    sticky: float
+    end: str
+    time_limit: int
+    stagnation_limit: int
+    skip_cutscenes: bool
+    timing: str
+    simd: str
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a lane plays, sees and is paid for."""
+
+    #: Stages a lane draws from at each reset: `"1-1"`, `"1-1,1-2"`, `"1-1..2-4"`, `"all"`,
+    #: `"game"` (the whole game), or a list with one such set for each lane.
+    stages: StageSpec = "1-1"
+    #: `right`, `simple`, `complex`, `extended`, or an own table of buttons.
+    actions: ActionSpec = "simple"
+    #: Frames for each step; the buttons are held.
+    frame_skip: int = 4
+    #: Observations kept in the stack, oldest first.
+    frame_stack: int = 4
+    #: Height and width of an observation.
+    size: Size = 84
+    gray: bool = True
+    #: Pixels of the screen cut away: top, bottom, left, right.
+    crop: tuple[int, int, int, int] = (0, 0, 0, 0)
+    #: Paint the status bar black.
+    mask_status_bar: bool = False
+    #: `area` (as cv2's INTER_AREA) or `nearest`.
+    resize: str = "area"
+    #: Brightest of the last two frames of a step, pixel by pixel.
+    max_last_two: bool = False
+    #: `progress` or `gym`.
+    reward: str = "progress"
+    #: Weights of `progress`.
+    reward_weights: RewardWeights | Mapping[str, float] = field(default_factory=RewardWeights)
+    #: Frames without input after a reset; a pair is a range to draw from.
+    start_delay: Delay = 0
+    #: Chance that a frame repeats the buttons of the one before.
+    sticky: float = 0.0
+    #: An episode ends with a lost life (or the flag), or with the last life.
+    end: str = "life"
+    #: Steps after which an episode is truncated; 0 is never.
+    time_limit: int = 0
+    #: Steps without new ground after which an episode is truncated; 0 is never.
+    stagnation_limit: int = 0
+    #: Run through death, pipe and stage-change scenes inside one step.
+    skip_cutscenes: bool = True
+    #: `vblank` or `nes-py` (slow, frame slices as nes-py makes them).
+    timing: str = "vblank"
+    #: Instruction set of drawing and resizing; all give the same pixels.
+    simd: str = "auto"
+
+    def __post_init__(self) -> None:
+        _choice("resize", self.resize, ("area", "nearest"))
+        _choice("reward", self.reward, REWARDS)
+        _choice("end", self.end, ("life", "game_over"))
+        _choice("timing", self.timing, ("vblank", "nes-py"))
+        _whole("frame_skip", self.frame_skip, 1, MAX_SKIP)
+        _whole("frame_stack", self.frame_stack, 1, MAX_STACK)
+        _whole("time_limit", self.time_limit, 0, 2**31 - 1)
+        _whole("stagnation_limit", self.stagnation_limit, 0, 2**31 - 1)
+        for name in ("gray", "mask_status_bar", "max_last_two", "skip_cutscenes"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        if not isinstance(self.sticky, int | float) or not 0.0 <= self.sticky < 1.0:
+            raise ValueError(f"sticky must be a chance in [0, 1), not {self.sticky!r}")
+        if len(self.crop) != 4:
+            raise ValueError(f"crop is (top, bottom, left, right), not {self.crop!r}")
+        for value in self.crop:
+            _whole("crop", value, 0, SCREEN_WIDTH - 1)
+        top, bottom, left, right = self.crop
+        if top + bottom >= SCREEN_HEIGHT or left + right >= SCREEN_WIDTH:
+            raise ValueError(
+                f"crop={self.crop} leaves nothing of the {SCREEN_HEIGHT}x{SCREEN_WIDTH} screen"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of an observation."""
+        pair = (self.size, self.size) if isinstance(self.size, int) else tuple(self.size)
+        if len(pair) != 2:
+            raise ValueError(f"size is one number or (height, width), not {self.size!r}")
+        _whole("size", pair[0], 1, SCREEN_HEIGHT)
+        _whole("size", pair[1], 1, SCREEN_WIDTH)
+        return pair
+
+    @property
+    def delay(self) -> tuple[int, int]:
+        """The start delay as an inclusive range of frames."""
+        pair = self.start_delay
+        low, high = (pair, pair) if isinstance(pair, int) else tuple(pair)
+        _whole("start_delay", low, 0, MAX_DELAY)
+        _whole("start_delay", high, 0, MAX_DELAY)
+        if low > high:
+            raise ValueError(f"start_delay runs from {low} down to {high}; give (low, high)")
+        return low, high
+
+    @property
+    def weights(self) -> RewardWeights:
+        """The reward weights, missing ones at their defaults."""
+        given = self.reward_weights
+        if isinstance(given, RewardWeights):
+            return given
+        known = [f.name for f in fields(RewardWeights)]
+        for name in given:
+            if name not in known:
+                raise ValueError(f"unknown reward weight {name!r}; they are {', '.join(known)}")
+        return RewardWeights(**given)
+
+    def engine_arguments(self, num_lanes: int) -> dict[str, Any]:
+        """Keyword arguments of `_engine.Vector`, all but the machinery around it."""
+        height, width = self.shape
+        return {
+            "num_lanes": num_lanes,
+            "stages": lane_stages(self.stages, num_lanes),
+            "buttons": action_table(self.actions).masks,
+            "frame_skip": self.frame_skip,
+            "frame_stack": self.frame_stack,
+            "height": height,
+            "width": width,
+            "gray": self.gray,
+            "crop": tuple(self.crop),
+            "mask_top": STATUS_BAR_LINES if self.mask_status_bar else 0,
+            "resize": self.resize,
+            "max_last_two": self.max_last_two,
+            "reward": self.reward,
+            "reward_weights": self.weights.as_tuple(),
+            "end": self.end,
+            "time_limit": self.time_limit,
+            "stagnation_limit": self.stagnation_limit,
+            "skip_cutscenes": self.skip_cutscenes,
+            "start_delay": self.delay,
+            "sticky": float(self.sticky),
+            "timing": self.timing,
+            "simd": self.simd,
+        }
+
+
+def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+
+
+def _whole(name: str, value: int, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be in {low}..{high}, not {value}")

@@ -1,0 +1,61 @@
+"""Button scripts: `RIGHT+B:180, RIGHT+A+B:20` presses each mask for that many frames."""
+
+from importlib import resources
+from pathlib import Path
+
+from warpzone.env.actions import button_mask, mask_name
+
+MAX_FRAMES = 1_000_000
+
+
+def parse_script(text: str) -> bytes:
+    """One button mask for each frame. Lines starting with `#` are comments."""
+    lines = [line.partition("#")[0] for line in text.splitlines()]
+    masks = bytearray()
+    for token in ",".join(lines).split(","):
+        entry = token.strip()
+        if not entry:
+            continue
+        buttons, colon, count = entry.partition(":")
+        if not colon or not count.strip().isdecimal() or int(count) == 0:
+            raise ValueError(f"{entry!r} is not BUTTONS:FRAMES, such as RIGHT+B:180")
+        try:
+            mask = button_mask(buttons)
+        except ValueError as error:
+            raise ValueError(f"in {entry!r}: {error}") from error
+        if len(masks) + int(count) > MAX_FRAMES:
+            raise ValueError(f"{entry!r} takes the script past {MAX_FRAMES} frames")
+        masks += bytes([mask]) * int(count)
+    if not masks:
+        raise ValueError("the script is empty; write e.g. RIGHT+B:180")
+    return bytes(masks)
+
+
+def format_script(masks: bytes) -> str:
+    """The shortest script of these masks."""
+    runs: list[tuple[int, int]] = []
+    for mask in masks:
+        if runs and runs[-1][0] == mask:
+            runs[-1] = (mask, runs[-1][1] + 1)
+        else:
+            runs.append((mask, 1))
+    return ",".join(f"{mask_name(mask)}:{count}" for mask, count in runs)
+
+
+def script_names() -> list[str]:
+    """The scripts that come with the package."""
+    folder = resources.files("warpzone.env") / "scripts"
+    return sorted(item.name.removesuffix(".txt") for item in folder.iterdir())
+
+
+def load_script(name: str) -> bytes:
+    """A script of the package by name, a file, or the script itself."""
+    packaged = resources.files("warpzone.env") / "scripts" / f"{name}.txt"
+    if "/" not in name and packaged.is_file():
+        return parse_script(packaged.read_text())
+    if Path(name).is_file():
+        return parse_script(Path(name).read_text())
+    if ":" in name:
+        return parse_script(name)
+    known = ", ".join(script_names())
+    raise ValueError(f"there is no script {name!r}; the package has {known}; a file works too")
