@@ -1,0 +1,135 @@
+"""Options are checked before the engine sees them; buffers are never taken from a caller."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpzone.env.buffers import BufferPool
+from warpzone.env.infos import InfoBuilder
+from warpzone.env.options import Options
+from warpzone.env.rewards import RewardWeights
+
+
+def test_defaults_are_the_documented_ones() -> None:
+    arguments = Options().engine_arguments(2)
+    assert arguments["stages"] == [(0,), (0,)]
+    assert len(arguments["buttons"]) == 7
+    assert (arguments["frame_skip"], arguments["frame_stack"]) == (4, 4)
+    assert (arguments["height"], arguments["width"], arguments["gray"]) == (84, 84, True)
+    assert arguments["reward"] == "progress"
+    assert arguments["timing"] == "vblank"
+    assert arguments["start_delay"] == (0, 0)
+    assert arguments["mask_top"] == 0
+
+
+def test_short_forms() -> None:
+    options = Options(size=(60, 80), start_delay=(3, 30), mask_status_bar=True)
+    arguments = options.engine_arguments(1)
+    assert (arguments["height"], arguments["width"]) == (60, 80)
+    assert arguments["start_delay"] == (3, 30)
+    assert arguments["mask_top"] == 32
+    assert Options(start_delay=5).delay == (5, 5)
+    assert Options(reward_weights={"flag": 50.0}).weights == RewardWeights(flag=50.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("frame_skip", 0, ValueError),
+        ("frame_skip", 1.5, TypeError),
+        ("frame_skip", True, TypeError),
+        ("frame_stack", 65, ValueError),
+        ("size", 0, ValueError),
+        ("size", (84, 84, 1), ValueError),
+        ("gray", 1, TypeError),
+        ("crop", (0, 0, 0), ValueError),
+        ("crop", (120, 120, 0, 0), ValueError),
+        ("crop", (-1, 0, 0, 0), ValueError),
+        ("resize", "cubic", ValueError),
+        ("reward", "score", ValueError),
+        ("reward_weights", {"coin": 1}, ValueError),
+        ("start_delay", (5, 2), ValueError),
+        ("start_delay", -1, ValueError),
+        ("sticky", 1.0, ValueError),
+        ("sticky", "often", ValueError),
+        ("end", "never", ValueError),
+        ("time_limit", -1, ValueError),
+        ("stagnation_limit", 0.5, TypeError),
+        ("timing", "pal", ValueError),
+        ("stages", "0-1", ValueError),
+        ("actions", "all", ValueError),
+    ],
+)
+def test_bad_values_are_refused_by_name(name: str, value: Any, error: type[Exception]) -> None:
+    said = {"stages": "0-1", "actions": "action set", "reward_weights": "coin"}.get(name, name)
+    with pytest.raises(error, match=said):
+        Options(**{name: value}).engine_arguments(1)
+
+
+def test_pool_reuses_only_what_nobody_holds() -> None:
+    pool = BufferPool((2, 3), np.uint8)
+    first = pool.take()
+    address = first.ctypes.data
+    second = pool.take()
+    assert second.ctypes.data != address
+    del first
+    assert pool.take().ctypes.data == address
+
+
+def test_pool_respects_views_and_containers() -> None:
+    pool = BufferPool((4, 4), np.uint8)
+    kept = [pool.take()[1:, ::2].T]
+    address = kept[0].base.ctypes.data  # type: ignore[union-attr]
+    kept.append(pool.take()[0])
+    kept.append(np.asarray(memoryview(pool.take())))
+    for _ in range(10):
+        fresh = pool.take()
+        assert all(not np.shares_memory(fresh, held) for held in kept)
+        assert fresh.ctypes.data != address
+        kept.append(fresh)
+
+
+def test_pool_content_survives_in_the_callers_hands() -> None:
+    pool = BufferPool((8,), np.uint8)
+    history = []
+    for value in range(50):
+        array = pool.take()
+        array[:] = value
+        history.append(array[:4])
+    assert [int(part[0]) for part in history] == list(range(50))
+
+
+def info_columns() -> list[str]:
+    enemies = [f"enemy{slot}_{name}" for slot in range(5) for name in ("type", "active", "x", "y")]
+    return ["coins", "flag_get", "x_pos", *enemies, "steps"]
+
+
+def test_info_blocks_are_used_again_only_when_free() -> None:
+    builder = InfoBuilder(info_columns(), 3)
+    first = builder.take()
+    assert builder.take() is first
+    infos = first.infos()
+    second = builder.take()
+    assert second is not first
+    del infos
+    assert builder.take() is first
+    for keep in ("x_pos", "flag_get", "enemies", "_coins"):
+        part = first.infos()[keep][1:]
+        assert builder.take() is second
+        del part
+        assert builder.take() is first
+
+
+def test_info_fields_and_masks() -> None:
+    builder = InfoBuilder(info_columns(), 2)
+    block = builder.take()
+    block.rows[:] = np.arange(block.rows.size).reshape(block.rows.shape)
+    infos = block.infos()
+    assert infos["x_pos"].tolist() == [2, 26]
+    assert infos["flag_get"].tolist() == [True, True]
+    assert infos["enemies"][1, 4].tolist() == [43, 44, 45, 46]
+    assert builder.single(block.rows[1])["steps"] == infos["steps"][1] == 47
+    partial = block.masked(np.array([False, True]))
+    assert partial["x_pos"].tolist() == [0, 26]
+    assert partial["_x_pos"].tolist() == [False, True]
