@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
   if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+# Warnings are errors here; `make WERROR=OFF` is for compilers that know new ones.
+WERROR ?= ON
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # TSan cannot place its shadow memory where the kernel randomises addresses too widely.
@@ -41,7 +43,7 @@ setup: build/installed.stamp ## virtual environment, requirements, build, ROMs
 
 build/installed.stamp: .venv/requirements.stamp pyproject.toml CMakeLists.txt $(NATIVE_SOURCES) $(PYTHON_SOURCES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --quiet --no-deps --no-build-isolation \
-	  --force-reinstall .
+	  --force-reinstall --config-settings=cmake.define.WARPZONE_WERROR=$(WERROR) .
 	@mkdir -p build && touch $@
 
 .PHONY: test
@@ -65,7 +67,8 @@ format: .venv/requirements.stamp ## rewrite Python and C++ in the project's styl
 
 # $(call cmake,FOLDER,OPTIONS): configures and builds the engine in build/FOLDER.
 define cmake
-	$(BIN)/cmake -S . -B build/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja $(2) >build/$(1).log \
+	$(BIN)/cmake -S . -B build/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
+	  -DWARPZONE_WERROR=$(WERROR) $(2) >build/$(1).log \
 	  || { cat build/$(1).log; exit 1; }
 	$(BIN)/cmake --build build/$(1) -j $(JOBS)
 endef
@@ -89,17 +92,24 @@ bench: setup ## measure speed next to nes-py
 long: setup ## the long checks: full oracles and performance targets (hours)
 	$(BIN)/python -m pytest -m "long or perf"
 
+.PHONY: oracle-long
+oracle-long: setup ## every stage, three players, both ROMs and two whole games against FCEUmm
+	PYTHONPATH=tests/unit $(BIN)/python tests/oracle/retro_long.py --jobs $(JOBS) \
+	  --out benchmarks/oracle_retro.json
+
 FUZZ_RUNS ?= 1000000
+CLANGXX ?= $(shell for v in '' -22 -21 -20 -19 -18 -17 -16 -15 -14; do command -v clang++$$v && break; done)
 .PHONY: fuzz
 fuzz: setup ## libFuzzer with ASan over ROM, saved lanes and actions (needs clang)
-	$(call cmake,fuzz,-DCMAKE_CXX_COMPILER=clang++ -DWARPZONE_FUZZ=ON "-DWARPZONE_SANITIZE=address;undefined")
+	@test -n "$(CLANGXX)" || { echo "Fuzzing needs clang++ with libFuzzer." >&2; exit 1; }
+	$(call cmake,fuzz,-DCMAKE_CXX_COMPILER=$(CLANGXX) -DWARPZONE_FUZZ=ON "-DWARPZONE_SANITIZE=address;undefined")
 	for target in build/fuzz/fuzz_*; do echo "== $$target"; \
 	  mkdir -p build/corpus/$$(basename $$target); \
 	  $$target -runs=$(FUZZ_RUNS) -print_final_stats=1 build/corpus/$$(basename $$target); done
 
 .PHONY: golden
 golden: setup ## rewrite the goldens; look at the difference before you keep it
-	$(BIN)/python -m pytest tests/golden --rewrite-goldens
+	$(BIN)/python scripts/golden.py --write
 
 .PHONY: clean
 clean: ## remove what was built; .venv and ROMs stay

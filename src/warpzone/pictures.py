@@ -21,12 +21,12 @@ def enlarge(image: Image, factor: int) -> Image:
 
 
 def mosaic(screens: Sequence[Image], columns: int | None = None, gap: int = 2) -> Image:
-    """All screens in one picture, row by row, about as wide as high."""
+    """All screens in one picture, row by row; at least as wide as high, full rows if possible."""
     if not screens:
         raise ValueError("a mosaic needs at least one screen")
     if len(screens) == 1:
         return screens[0]
-    columns = columns or ceil(sqrt(len(screens)))
+    columns = columns or _columns(len(screens))
     rows = ceil(len(screens) / columns)
     height, width, depth = screens[0].shape
     canvas = np.zeros(
@@ -37,6 +37,11 @@ def mosaic(screens: Sequence[Image], columns: int | None = None, gap: int = 2) -
         left = index % columns * (width + gap)
         canvas[top : top + height, left : left + width] = screen
     return canvas
+
+
+def _columns(count: int) -> int:
+    square = ceil(sqrt(count))
+    return next((c for c in range(square, 2 * square) if count % c == 0), square)
 
 
 def shrink(image: Image, factor: int) -> Image:

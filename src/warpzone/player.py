@@ -27,6 +27,8 @@ Controller = Callable[[], Masks | None]
 #: Frames a random player holds its buttons.
 RANDOM_HOLD = 4
 FPS = 60
+#: `player_state` while Mario can be moved.
+IN_CONTROL = 8
 
 
 @dataclass
@@ -51,7 +53,9 @@ class Outcome:
     def note(self, info: dict[str, Any]) -> None:
         """Takes one frame's info into account."""
         stage = stage_name((info["world"] - 1) % 8 * 4 + (info["stage"] - 1) % 4)
-        if (stage, info["x_pos"]) > (self.furthest_stage, self.furthest_x):
+        # While a stage loads, world and x are of different places.
+        playing = info["player_state"] == IN_CONTROL
+        if playing and (stage, info["x_pos"]) > (self.furthest_stage, self.furthest_x):
             self.furthest_stage, self.furthest_x = stage, info["x_pos"]
         self.stage, self.x_pos = stage, info["x_pos"]
         self.score, self.coins, self.life = info["score"], info["coins"], info["life"]

@@ -28,8 +28,7 @@ def _case_rows(cases: list[dict[str, Any]]) -> Rows:
 def _check_rows(checks: list[dict[str, Any]]) -> Rows:
     rows: Rows = []
     for check in checks:
-        target = check["target"]
-        wanted = f">= {target:g}" if target >= 0 else f"< {-target:g}"
+        wanted = f">= {check['at_least']:g}" if "at_least" in check else f"< {check['below']:g}"
         rows.append(
             (check["what"], _number(check["value"]), wanted, "yes" if check["ok"] else "NO")
         )

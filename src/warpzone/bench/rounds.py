@@ -19,12 +19,15 @@ class Case:
     work: Slice
     about: dict[str, Any] = field(default_factory=dict)
     rates: list[float] = field(default_factory=list)
+    #: The same for each second of CPU time: steadier on a machine that others use too.
+    cpu_rates: list[float] = field(default_factory=list)
 
     def measure(self, seconds: float) -> None:
         """Adds the rate of one slice."""
-        started = time.perf_counter()
+        wall, cpu = time.perf_counter(), time.process_time()
         done = self.work(seconds)
-        self.rates.append(done / (time.perf_counter() - started))
+        self.rates.append(done / (time.perf_counter() - wall))
+        self.cpu_rates.append(done / max(time.process_time() - cpu, 1e-9))
 
     def summary(self) -> dict[str, Any]:
         """For JSON."""
@@ -34,6 +37,7 @@ class Case:
             "median": median(self.rates),
             "min": min(self.rates),
             "max": max(self.rates),
+            "median_per_cpu_second": median(self.cpu_rates),
             "rates": self.rates,
             **self.about,
         }

@@ -32,6 +32,7 @@ class Setup:
     translated: bool = True
     simd: str = "auto"
     frame_skip: int = 4
+    frame_stack: int = 4
 
     def about(self) -> dict[str, Any]:
         """For JSON."""
@@ -41,6 +42,7 @@ class Setup:
             "code": "translated" if self.translated else "interpreter",
             "simd": self.simd,
             "frame_skip": self.frame_skip,
+            "frame_stack": self.frame_stack,
         }
 
 
@@ -89,14 +91,16 @@ class Lanes:
     def __init__(self, rom: bytes, setup: Setup, seed: int = 0) -> None:
         self.setup = setup
         self.env: Any = None
-        self._plan = right_biased(np.random.default_rng(seed), (_PLAN, setup.lanes))
+        self._seed = seed
         self._at = 0
         # 1-1 without delays or sticky actions draws no random numbers: no seed is needed.
         make = self._public if has_gymnasium() else self._bare
         self._step, self._reset = make(rom)
 
     def start(self) -> "Lanes":
-        """The first reset of all lanes."""
+        """The first reset of all lanes, and what they will play."""
+        rng = np.random.default_rng(self._seed)
+        self._plan = right_biased(rng, (_PLAN, self.setup.lanes))
         self._reset()
         return self
 
@@ -138,6 +142,7 @@ class Lanes:
             native="auto" if setup.translated else False,
             simd=setup.simd,
             frame_skip=setup.frame_skip,
+            frame_stack=setup.frame_stack,
             time_limit=EPISODE_STEPS,
         )
         return self.env.step, self.env.reset
@@ -145,7 +150,10 @@ class Lanes:
     def _bare(self, rom: bytes) -> tuple[Callable[[Any], Any], Callable[[], Any]]:
         setup = self.setup
         options = Options(
-            simd=setup.simd, frame_skip=setup.frame_skip, time_limit=EPISODE_STEPS
+            simd=setup.simd,
+            frame_skip=setup.frame_skip,
+            frame_stack=setup.frame_stack,
+            time_limit=EPISODE_STEPS,
         ).engine_arguments(setup.lanes)
         program = native.load(rom) if setup.translated else None
         engine = _engine.Vector(

@@ -24,6 +24,9 @@ class LaneAccess:
     _infos: "InfoBuilder"
     _window: "Window | None" = None
 
+    def _live(self) -> "_engine.Vector":
+        raise AssertionError("given by the environment")
+
     def _ready(self) -> "_engine.Vector":
         raise AssertionError("given by the environment")
 
@@ -72,7 +75,7 @@ class LaneAccess:
 
     def set_stages(self, lane: int, stages: str | Sequence[str]) -> None:
         """What the lane draws from at its next reset."""
-        self._ready().set_stages(self._lane(lane), parse_stages(stages))
+        self._live().set_stages(self._lane(lane), parse_stages(stages))
 
     def _lane(self, lane: int) -> int:
         if not isinstance(lane, int | np.integer) or isinstance(lane, bool):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,7 @@ class MarioVectorEnv(LaneAccess, VectorEnv[Obs, Ints, Any]):
         )
         self.num_envs = machinery.count("num_envs", num_envs, MAX_LANES)
         self.autoreset_mode = machinery.autoreset_mode(autoreset_mode)
+        num_envs = self.num_envs
         self.batch_size = machinery.batch_size(batch_size, num_envs)
         self.render_mode = machinery.render_mode(render_mode, self.metadata["render_modes"])
         self.metadata = {
@@ -127,7 +129,6 @@ class MarioVectorEnv(LaneAccess, VectorEnv[Obs, Ints, Any]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         shape = tuple(self._engine.obs_shape)
         self.single_observation_space = spaces.Box(0, 255, shape, np.uint8)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         self._pool = BufferPool((num_envs, *shape), np.uint8)
         self._batch_pool = BufferPool((self.batch_size, *shape), np.uint8)
@@ -140,6 +141,11 @@ class MarioVectorEnv(LaneAccess, VectorEnv[Obs, Ints, Any]):
                 np.zeros((num_envs, *shape), np.uint8),
                 np.zeros((num_envs, columns), np.int32),
             )
+
+    @cached_property
+    def observation_space(self) -> spaces.Space[Obs]:  # type: ignore[override]
+        """The space of a batch. Made when asked for: its bounds are as large as four batches."""
+        return batch_space(self.single_observation_space, self.num_envs)
 
     @property
     def num_threads(self) -> int:
