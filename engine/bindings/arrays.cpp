@@ -15,8 +15,11 @@ struct Kind {
 };
 
 const Kind& kind_of(Dtype dtype) {
-  static constexpr Kind kKinds[] = {
-      {"uint8", "B", 1}, {"bool", "?", 1}, {"int32", "il", 4}, {"int64", "lq", 8}, {"float32", "f", 4}};
+  static constexpr Kind kKinds[] = {{"uint8", "B", 1},
+                                    {"bool", "?", 1},
+                                    {"int32", "il", 4},
+                                    {"int64", "lq", 8},
+                                    {"float32", "f", 4}};
   return kKinds[static_cast<int>(dtype)];
 }
 
@@ -40,8 +43,7 @@ std::string describe(const Shape& shape) {
 
 }  // namespace
 
-Buffer::Buffer(nb::handle array, const char* name, Dtype dtype, const Shape& shape,
-               Access access) {
+Buffer::Buffer(nb::handle array, const char* name, Dtype dtype, const Shape& shape, Access access) {
   const int flags =
       PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (access == Access::kWrite ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(array.ptr(), &view_, flags) != 0) {

@@ -40,9 +40,8 @@ nb::object resize(nb::handle image, int height, int width, const std::string& si
   }
   void* out;
   nb::object result = new_array({height, width}, Dtype::kUint8, &out);
-  resize_area(source.data(), static_cast<int>(source.length()),
-              static_cast<int>(source.length(1)), static_cast<uint8_t*>(out), height, width,
-              level);
+  resize_area(source.data(), static_cast<int>(source.length()), static_cast<int>(source.length(1)),
+              static_cast<uint8_t*>(out), height, width, level);
   return result;
 }
 

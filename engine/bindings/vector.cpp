@@ -66,9 +66,16 @@ class PyVector {
     c.buttons.assign(masks, masks + buttons.size());
     c.frame_skip = frame_skip;
     c.frame_stack = frame_stack;
-    c.observe = {height, width, gray, crop[0], crop[1], crop[2], crop[3], mask_top,
-                 choose<Resize>("resize", resize,
-                                {{"area", Resize::kArea}, {"nearest", Resize::kNearest}})};
+    c.observe = {
+        height,
+        width,
+        gray,
+        crop[0],
+        crop[1],
+        crop[2],
+        crop[3],
+        mask_top,
+        choose<Resize>("resize", resize, {{"area", Resize::kArea}, {"nearest", Resize::kNearest}})};
     c.max_last_two = max_last_two;
     c.rules.reward = choose<RewardKind>(
         "reward", reward, {{"gym", RewardKind::kGym}, {"progress", RewardKind::kProgress}});
@@ -150,14 +157,14 @@ class PyVector {
   Outputs outputs(Py_ssize_t rows, nb::handle obs, nb::handle reward, nb::handle terminated,
                   nb::handle truncated, nb::handle info, nb::handle final_obs,
                   nb::handle final_info) const {
-    return {{obs, "obs", rows_of(rows), Access::kWrite},
-            {reward, "reward", {rows}, Access::kWrite},
-            {terminated, "terminated", {rows}, Access::kWrite},
-            {truncated, "truncated", {rows}, Access::kWrite},
-            {info, "info", {rows, kInfoColumns}, Access::kWrite},
-            Array<uint8_t>::optional(final_obs, "final_obs", rows_of(rows), Access::kWrite),
-            Array<int32_t>::optional(final_info, "final_info", {rows, kInfoColumns},
-                                     Access::kWrite)};
+    return {
+        {obs, "obs", rows_of(rows), Access::kWrite},
+        {reward, "reward", {rows}, Access::kWrite},
+        {terminated, "terminated", {rows}, Access::kWrite},
+        {truncated, "truncated", {rows}, Access::kWrite},
+        {info, "info", {rows, kInfoColumns}, Access::kWrite},
+        Array<uint8_t>::optional(final_obs, "final_obs", rows_of(rows), Access::kWrite),
+        Array<int32_t>::optional(final_info, "final_info", {rows, kInfoColumns}, Access::kWrite)};
   }
 
   void step(nb::handle actions, nb::handle obs, nb::handle reward, nb::handle terminated,
@@ -293,9 +300,9 @@ void bind_vector(nb::module_& m) {
            arg("rom"), nb::kw_only(), arg("native").none(), arg("num_lanes"), arg("num_threads"),
            arg("stages"), arg("buttons"), arg("frame_skip"), arg("frame_stack"), arg("height"),
            arg("width"), arg("gray"), arg("crop"), arg("mask_top"), arg("resize"),
-           arg("max_last_two"), arg("reward"), arg("reward_weights"), arg("end"),
-           arg("time_limit"), arg("stagnation_limit"), arg("skip_cutscenes"), arg("start_delay"),
-           arg("sticky"), arg("timing"), arg("autoreset"), arg("simd"))
+           arg("max_last_two"), arg("reward"), arg("reward_weights"), arg("end"), arg("time_limit"),
+           arg("stagnation_limit"), arg("skip_cutscenes"), arg("start_delay"), arg("sticky"),
+           arg("timing"), arg("autoreset"), arg("simd"))
       .def_prop_ro("obs_shape", &PyVector::obs_shape)
       .def_prop_ro("num_lanes", &PyVector::num_lanes)
       .def_prop_ro("num_threads", &PyVector::num_threads)
@@ -304,9 +311,8 @@ void bind_vector(nb::module_& m) {
       .def("step", &PyVector::step, arg("actions"), arg("obs"), arg("reward"), arg("terminated"),
            arg("truncated"), arg("info"), arg("final_obs").none(), arg("final_info").none())
       .def("send", &PyVector::send, arg("actions"), arg("lanes"))
-      .def("recv", &PyVector::recv, arg("obs"), arg("reward"), arg("terminated"),
-           arg("truncated"), arg("info"), arg("lanes"), arg("final_obs").none(),
-           arg("final_info").none())
+      .def("recv", &PyVector::recv, arg("obs"), arg("reward"), arg("terminated"), arg("truncated"),
+           arg("info"), arg("lanes"), arg("final_obs").none(), arg("final_info").none())
       .def("ram", &PyVector::ram, arg("lanes"))
       .def("ram_view", &PyVector::ram_view, arg("lane"))
       .def("screen", &PyVector::screen, arg("lane"))

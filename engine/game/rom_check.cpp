@@ -32,8 +32,7 @@ bool has_idle_loop(const Cartridge& cart) {
 }
 
 bool has_sprite_poll(const Cartridge& cart) {
-  return cart.read(kWaitForHit) == kLdaAbsolute &&
-         cart.read16(at(kWaitForHit + 1)) == kPpuStatus &&
+  return cart.read(kWaitForHit) == kLdaAbsolute && cart.read16(at(kWaitForHit + 1)) == kPpuStatus &&
          cart.read(at(kWaitForHit + 3)) == kAndImmediate &&
          cart.read(at(kWaitForHit + 4)) == kHitBit && cart.read(at(kWaitForHit + 5)) == kBeq;
 }

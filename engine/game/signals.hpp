@@ -13,11 +13,38 @@ namespace wz {
 /// Columns of an info row. The order of the names below is the order of this enum.
 namespace column {
 enum Column : int {
-  kCoins, kFlagGet, kLife, kScore, kStage, kStatus, kTime, kWorld, kXPos, kYPos,
-  kArea, kPlayerState, kPower, kXSpeed, kYSpeed, kFloatState, kFacing, kSwimming, kStarTimer,
-  kScreenX, kAreaType, kAreaIndex, kLoopCommand, kLoopsCorrect, kLoopsPassed, kDying, kGameOver,
+  kCoins,
+  kFlagGet,
+  kLife,
+  kScore,
+  kStage,
+  kStatus,
+  kTime,
+  kWorld,
+  kXPos,
+  kYPos,
+  kArea,
+  kPlayerState,
+  kPower,
+  kXSpeed,
+  kYSpeed,
+  kFloatState,
+  kFacing,
+  kSwimming,
+  kStarTimer,
+  kScreenX,
+  kAreaType,
+  kAreaIndex,
+  kLoopCommand,
+  kLoopsCorrect,
+  kLoopsPassed,
+  kDying,
+  kGameOver,
   kEnemies,
-  kFurthestX = kEnemies + 4 * ram::kEnemySlots, kSteps, kStartDelay, kStartStage,
+  kFurthestX = kEnemies + 4 * ram::kEnemySlots,
+  kSteps,
+  kStartDelay,
+  kStartStage,
   kCount
 };
 }  // namespace column
@@ -25,16 +52,17 @@ enum Column : int {
 inline constexpr int kInfoColumns = column::kCount;
 
 inline constexpr std::array<std::string_view, kInfoColumns> kInfoNames = {
-    "coins", "flag_get", "life", "score", "stage", "status", "time", "world", "x_pos", "y_pos",
-    "area", "player_state", "power", "x_speed", "y_speed", "float_state", "facing", "swimming",
-    "star_timer", "screen_x", "area_type", "area_index", "loop_command", "loops_correct",
-    "loops_passed", "dying", "game_over",
-    "enemy0_type", "enemy0_active", "enemy0_x", "enemy0_y",
-    "enemy1_type", "enemy1_active", "enemy1_x", "enemy1_y",
-    "enemy2_type", "enemy2_active", "enemy2_x", "enemy2_y",
-    "enemy3_type", "enemy3_active", "enemy3_x", "enemy3_y",
-    "enemy4_type", "enemy4_active", "enemy4_x", "enemy4_y",
-    "furthest_x", "steps", "start_delay", "start_stage"};
+    "coins",         "flag_get",      "life",          "score",         "stage",
+    "status",        "time",          "world",         "x_pos",         "y_pos",
+    "area",          "player_state",  "power",         "x_speed",       "y_speed",
+    "float_state",   "facing",        "swimming",      "star_timer",    "screen_x",
+    "area_type",     "area_index",    "loop_command",  "loops_correct", "loops_passed",
+    "dying",         "game_over",     "enemy0_type",   "enemy0_active", "enemy0_x",
+    "enemy0_y",      "enemy1_type",   "enemy1_active", "enemy1_x",      "enemy1_y",
+    "enemy2_type",   "enemy2_active", "enemy2_x",      "enemy2_y",      "enemy3_type",
+    "enemy3_active", "enemy3_x",      "enemy3_y",      "enemy4_type",   "enemy4_active",
+    "enemy4_x",      "enemy4_y",      "furthest_x",    "steps",         "start_delay",
+    "start_stage"};
 
 /// The number that the decimal digits at `ram` spell. A byte above 9 (seen while a stage loads)
 /// contributes all its own digits, as it does when bytes are joined as text.

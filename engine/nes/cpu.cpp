@@ -47,7 +47,7 @@ constexpr auto kInstructionDots = [] {
     case 0x0A: a = asl(a); break;
     case 0x0D: set(a, a | load(absolute())); break;
     case 0x0E: modify(absolute(), [this](uint8_t value) { return asl(value); }); break;
-    case 0x10: branch(!(n & 0x80)); break;
+    case 0x10: branch(!negative()); break;
     case 0x11: set(a, a | load(indirect_y<true>())); break;
     case 0x15: set(a, a | load(zero_page_x())); break;
     case 0x16: modify(zero_page_x(), [this](uint8_t value) { return asl(value); }); break;
@@ -66,7 +66,7 @@ constexpr auto kInstructionDots = [] {
     case 0x2C: bit(load(absolute())); break;
     case 0x2D: set(a, a & load(absolute())); break;
     case 0x2E: modify(absolute(), [this](uint8_t value) { return rol(value); }); break;
-    case 0x30: branch(n & 0x80); break;
+    case 0x30: branch(negative()); break;
     case 0x31: set(a, a & load(indirect_y<true>())); break;
     case 0x35: set(a, a & load(zero_page_x())); break;
     case 0x36: modify(zero_page_x(), [this](uint8_t value) { return rol(value); }); break;
@@ -84,7 +84,7 @@ constexpr auto kInstructionDots = [] {
     case 0x4C: jump(absolute()); break;
     case 0x4D: set(a, a ^ load(absolute())); break;
     case 0x4E: modify(absolute(), [this](uint8_t value) { return lsr(value); }); break;
-    case 0x50: branch(!v); break;
+    case 0x50: branch(!(rest & kV)); break;
     case 0x51: set(a, a ^ load(indirect_y<true>())); break;
     case 0x55: set(a, a ^ load(zero_page_x())); break;
     case 0x56: modify(zero_page_x(), [this](uint8_t value) { return lsr(value); }); break;
@@ -102,7 +102,7 @@ constexpr auto kInstructionDots = [] {
     case 0x6C: jump_indirect(); break;
     case 0x6D: add(load(absolute())); break;
     case 0x6E: modify(absolute(), [this](uint8_t value) { return ror(value); }); break;
-    case 0x70: branch(v); break;
+    case 0x70: branch(rest & kV); break;
     case 0x71: add(load(indirect_y<true>())); break;
     case 0x75: add(load(zero_page_x())); break;
     case 0x76: modify(zero_page_x(), [this](uint8_t value) { return ror(value); }); break;
@@ -145,7 +145,7 @@ constexpr auto kInstructionDots = [] {
     case 0xB4: set(y, load(zero_page_x())); break;
     case 0xB5: set(a, load(zero_page_x())); break;
     case 0xB6: set(x, load(zero_page_y())); break;
-    case 0xB8: v = 0; break;
+    case 0xB8: rest &= static_cast<uint8_t>(~kV); break;
     case 0xB9: set(a, load(absolute_y<true>())); break;
     case 0xBA: set(x, s); break;
     case 0xBC: set(y, load(absolute_x<true>())); break;
@@ -162,7 +162,7 @@ constexpr auto kInstructionDots = [] {
     case 0xCC: compare(y, load(absolute())); break;
     case 0xCD: compare(a, load(absolute())); break;
     case 0xCE: modify(absolute(), [this](uint8_t value) { return dec(value); }); break;
-    case 0xD0: branch(z); break;
+    case 0xD0: branch(!zero()); break;
     case 0xD1: compare(a, load(indirect_y<true>())); break;
     case 0xD5: compare(a, load(zero_page_x())); break;
     case 0xD6: modify(zero_page_x(), [this](uint8_t value) { return dec(value); }); break;
@@ -181,7 +181,7 @@ constexpr auto kInstructionDots = [] {
     case 0xEC: compare(x, load(absolute())); break;
     case 0xED: add(load(absolute()) ^ 0xFF); break;
     case 0xEE: modify(absolute(), [this](uint8_t value) { return inc(value); }); break;
-    case 0xF0: branch(!z); break;
+    case 0xF0: branch(zero()); break;
     case 0xF1: add(load(indirect_y<true>()) ^ 0xFF); break;
     case 0xF5: add(load(zero_page_x()) ^ 0xFF); break;
     case 0xF6: modify(zero_page_x(), [this](uint8_t value) { return inc(value); }); break;

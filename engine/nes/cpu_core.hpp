@@ -34,7 +34,10 @@ struct Core {
   uint32_t code = 0;
   uint16_t pc = m.cpu.pc;
   uint8_t a = m.cpu.a, x = m.cpu.x, y = m.cpu.y, s = m.cpu.s;
-  uint8_t n = 0, z = 0, c = 0, v = 0, rest = 0;  ///< N is bit 7 of n; Z means z == 0
+  // Flags, few enough to live in registers: Z is set when the low byte of nz is zero, N when bit 7
+  // or bit 8 is set; `rest` holds V, I and D in their places.
+  uint32_t nz = 0;
+  uint8_t c = 0, rest = 0;
 
   WZ_INLINE Core(Machine& machine, const Cartridge& cartridge) : m(machine), cart(cartridge) {
     set_flags(m.cpu.p);
@@ -52,17 +55,17 @@ struct Core {
   }
 
   // Flags.
+  WZ_INLINE bool negative() const { return (nz & 0x180) != 0; }
+  WZ_INLINE bool zero() const { return (nz & 0xFF) == 0; }
   WZ_INLINE uint8_t flags() const {
-    return static_cast<uint8_t>((n & kN) | (v ? kV : 0) | kU | rest | (z ? 0 : kZ) | c);
+    return static_cast<uint8_t>((negative() ? kN : 0) | kU | rest | (zero() ? kZ : 0) | c);
   }
   WZ_INLINE void set_flags(uint8_t p) {
-    n = p;
-    z = static_cast<uint8_t>(~p & kZ);
+    nz = static_cast<uint32_t>(p & kN) << 1 | (~p & kZ);
     c = p & kC;
-    v = p & kV;
-    rest = p & (kI | kD);
+    rest = p & (kV | kI | kD);
   }
-  WZ_INLINE void set(uint8_t& reg, int value) { reg = n = z = static_cast<uint8_t>(value); }
+  WZ_INLINE void set(uint8_t& reg, int value) { nz = reg = static_cast<uint8_t>(value); }
 
   // The instruction stream: up to three bytes, the next one in the low bits of `code`.
   WZ_INLINE void fetch() {
@@ -125,20 +128,24 @@ struct Core {
   WZ_INLINE void add(int value) {
     const int operand = value & 0xFF;
     const int sum = a + operand + c;
-    v = static_cast<uint8_t>((~(a ^ operand) & (a ^ sum)) & 0x80);
+    const int overflow = (~(a ^ operand) & (a ^ sum)) & 0x80;
+    rest = static_cast<uint8_t>((rest & ~kV) | overflow >> 1);
     c = sum > 0xFF;
     set(a, sum);
   }
   WZ_INLINE void compare(uint8_t reg, uint8_t value) {
     c = reg >= value;
-    n = z = static_cast<uint8_t>(reg - value);
+    nz = static_cast<uint8_t>(reg - value);
   }
   WZ_INLINE void bit(uint8_t value) {
-    n = value;
-    v = value & kV;
-    z = a & value;
+    nz = static_cast<uint32_t>(value & kN) << 1 | (a & value ? 1 : 0);
+    rest = static_cast<uint8_t>((rest & ~kV) | (value & kV));
   }
-  WZ_INLINE uint8_t result(unsigned value) { return n = z = static_cast<uint8_t>(value); }
+  WZ_INLINE uint8_t result(unsigned value) {
+    const uint8_t byte = static_cast<uint8_t>(value);
+    nz = byte;
+    return byte;
+  }
   WZ_INLINE uint8_t asl(uint8_t value) {
     c = value >> 7;
     return result(static_cast<unsigned>(value) << 1);

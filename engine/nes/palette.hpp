@@ -30,7 +30,7 @@ constexpr Rgb unpack(uint32_t c) {
 
 /// OpenCV's 8-bit RGB2GRAY.
 constexpr uint8_t gray(Rgb c) {
-  return static_cast<uint8_t>((c.r * 4899u + c.g * 9617u + c.b * 1868u + 8192u) >> 14);
+  return static_cast<uint8_t>((c.r * 9798u + c.g * 19235u + c.b * 3735u + 16384u) >> 15);
 }
 
 template <class T, class F>
@@ -43,8 +43,7 @@ constexpr std::array<T, 64> table(F f) {
 }  // namespace palette_detail
 
 /// The RGB colour of each NES colour.
-inline constexpr std::array<Rgb, 64> kPalette =
-    palette_detail::table<Rgb>([](Rgb c) { return c; });
+inline constexpr std::array<Rgb, 64> kPalette = palette_detail::table<Rgb>([](Rgb c) { return c; });
 
 /// The same in gray.
 inline constexpr std::array<uint8_t, 64> kGrayPalette =

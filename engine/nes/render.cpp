@@ -1,10 +1,10 @@
 #include "nes/render.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "nes/ppu.hpp"
-#include "nes/render_band.hpp"
-#include "nes/render_sprites.hpp"
+#include "nes/render_painter.hpp"
 
 namespace wz {
 namespace render {
@@ -28,9 +28,7 @@ bool rendering(const Scroll& s) { return (s.mask & ppu::kRendering) != 0; }
 bool background(const Scroll& s) { return (s.mask & 0x08) != 0; }
 bool background_left(const Scroll& s) { return (s.mask & 0x02) != 0; }
 
-using DrawBand = void (*)(const Band&);
-
-DrawBand band_function([[maybe_unused]] Simd level) {
+auto band_function([[maybe_unused]] Simd level) {
 #if defined(__x86_64__)
   if (level == Simd::kAvx512) return draw_band_avx512;
   if (level == Simd::kAvx2) return draw_band_avx2;
@@ -38,189 +36,188 @@ DrawBand band_function([[maybe_unused]] Simd level) {
   return draw_band_portable;
 }
 
-/// Walks down the picture with the scroll state, drawing the background and noting what the
-/// sprites of each line will need.
-class Painter {
- public:
-  Painter(const Machine& m, const Cartridge& cart, Picture& out, Simd level)
-      : m_(m), cart_(cart), out_(out), draw_band_(band_function(level)), scroll_(m.picture) {
-    // The frame is over, so the machine already holds the next frame's parity.
-    first_line_ = timing::kFirstLine - (m.odd_frame ? 0 : 1);
-  }
-
-  void draw() {
-    int line = 0;
-    while (line < kHeight) {
-      const int quiet = quiet_lines(line);
-      if (quiet > 0) {
-        draw_quiet(line, quiet);
-        line += quiet;
-      } else {
-        draw_busy(line++);
-      }
-    }
-    draw_sprites(m_, cart_, flags_, out_);
-  }
-
- private:
-  int32_t dot(int line) const { return first_line_ + line * timing::kDotsPerLine; }
-  uint8_t* row(int line) { return out_.rows[line] + Picture::kMargin; }
-  const uint64_t* tiles() const { return cart_.tiles.data() + (scroll_.ctrl & 0x10 ? 2048 : 0); }
-
-  /// How many lines from `line` on pass before a register is written.
-  int quiet_lines(int line) const {
-    if (next_write_ == m_.raster_count) return kHeight - line;
-    const int32_t lead = m_.raster[next_write_].dot - (dot(line) + kLineBegins);
-    const int lines = lead < 0 ? 0 : lead / timing::kDotsPerLine;
-    return lines < kHeight - line ? lines : kHeight - line;
-  }
-
-  /// Notes what was on when `line` had been drawn: sprites are looked up one line ahead.
-  void note_sprites(int line) {
-    if (scroll_.mask & 0x10) {
-      flags_[line] |= kShowSprites;
-      if (scroll_.mask & 0x04) flags_[line] |= kLeftSprites;
-    }
-    if (rendering(scroll_)) {
-      const unsigned ctrl = scroll_.ctrl & (kSpriteTable | kTallSprites);
-      flags_[line + 1] = static_cast<uint8_t>(kSpritesFound | ctrl);
-    }
-  }
-
-  void draw_quiet(int line, int count) {
-    note_sprites(line);
-    if (count > 1) {
-      note_sprites(line + 1);
-      std::memset(flags_ + line + 2, flags_[line + 1], static_cast<size_t>(count - 2));
-      note_sprites(line + count - 1);
-    }
-    if (!rendering(scroll_)) {
-      for (int i = line; i < line + count; ++i) std::memset(row(i), 0, kWidth);
-      return;
-    }
-    const int end = line + count;
-    while (line < end) {
-      const int fine_y = scroll_.v >> 12 & 7;
-      int rows = end - line < 8 - fine_y ? end - line : 8 - fine_y;
-      // Only the first line can start at a column other than the one in t.
-      if ((scroll_.v ^ scroll_.t) & 0x041F) rows = 1;
-      draw_rows(line, rows);
-      const uint16_t last = static_cast<uint16_t>(scroll_.v + ((rows - 1) << 12));
-      scroll_.v = ppu::end_of_line(last, scroll_.t);
-      line += rows;
-    }
-  }
-
-  void draw_rows(int line, int rows) {
-    if (background(scroll_)) {
-      const unsigned v = scroll_.v;
-      const uint8_t* left = m_.vram + ppu::nametable_index(cart_, v & 0x0C00);
-      const uint8_t* right = m_.vram + ppu::nametable_index(cart_, (v & 0x0C00) ^ 0x0400);
-      const unsigned name = v & 0x03E0;
-      const unsigned attribute = 0x03C0 | (v >> 4 & 0x38);
-      draw_band_({.tiles = tiles(),
-                  .names = {left + name, right + name},
-                  .attributes = {left + attribute, right + attribute},
-                  .attribute_shift = v >> 4 & 4,
-                  .column = v & 0x1F,
-                  .fine_y = v >> 12 & 7,
-                  .rows = static_cast<unsigned>(rows),
-                  .out = row(line) - scroll_.fine_x});
-    }
-    if (!background(scroll_)) {
-      for (int i = 0; i < rows; ++i) std::memset(row(line + i), 0, kWidth);
-    } else if (!background_left(scroll_)) {
-      for (int i = 0; i < rows; ++i) std::memset(row(line + i), 0, 8);
-    }
-  }
-
-  /// A line during which registers are written: tile by tile.
-  void draw_busy(int line) {
-    std::memset(row(line), 0, kWidth);
-    const int32_t start = dot(line);
-    tiles_ahead_[0] = tiles_ahead_[1] = 0;
-    position_ = row(line);
-    line_end_ = position_ + kWidth;
-    unsigned step = 0;
-    bool next_row_done = false, drawn = false, reloaded = false;
-    const auto run_until = [&](int32_t now) {
-      while (step < kTileSteps && (step == 0 || step_dot(step) <= now)) tile_step(step++);
-      if (!next_row_done && now >= kNextRow) {
-        if (rendering(scroll_)) scroll_.v = ppu::next_line(scroll_.v);
-        next_row_done = true;
-      }
-      if (!drawn && now >= kLineDrawn) {
-        note_sprites(line);
-        drawn = true;
-      }
-      if (!reloaded && now >= kReloadColumn) {
-        if (rendering(scroll_)) {
-          scroll_.v = static_cast<uint16_t>((scroll_.v & ~0x041F) | (scroll_.t & 0x041F));
-        }
-        reloaded = true;
-      }
-    };
-    const int32_t end = timing::kDotsPerLine + kLineBegins;
-    while (next_write_ < m_.raster_count && m_.raster[next_write_].dot - start < end) {
-      const RasterWrite& write = m_.raster[next_write_++];
-      run_until(write.dot - start);
-      ppu::apply(scroll_, write.reg, write.value);
-    }
-    run_until(end);
-  }
-
-  void tile_step(unsigned step) {
-    if (!rendering(scroll_)) {
-      // Nothing is fetched, but the beam moves on, even over the two tiles fetched ahead.
-      advance();
-      return;
-    }
-    if (step >= 2) {
-      const bool visible = background(scroll_) && (step > 2 || background_left(scroll_));
-      if (visible && position_ < line_end_) {
-        const unsigned shift = 8u * scroll_.fine_x;
-        const uint64_t pixels =
-            shift ? tiles_ahead_[0] >> shift | tiles_ahead_[1] << (64 - shift) : tiles_ahead_[0];
-        std::memcpy(position_, &pixels, 8);
-      }
-      advance();
-    }
-    tiles_ahead_[0] = tiles_ahead_[1];
-    tiles_ahead_[1] = fetch();
-    scroll_.v = static_cast<uint16_t>((scroll_.v & 0x1F) == 0x1F ? scroll_.v ^ 0x041F
-                                                                : scroll_.v + 1);
-  }
-
-  void advance() {
-    if (position_ < line_end_) position_ += 8;
-  }
-
-  uint64_t fetch() const {
-    const unsigned v = scroll_.v;
-    const uint8_t* table = m_.vram + ppu::nametable_index(cart_, v & 0x0C00);
-    const unsigned attribute = table[0x03C0 | (v >> 4 & 0x38) | (v >> 2 & 7)];
-    const uint64_t palette = attribute >> ((v >> 4 & 4) | (v & 2)) & 3;
-    return tiles()[table[v & 0x03FF] * 8u + (v >> 12 & 7)] | (palette << 2) * kEveryByte;
-  }
-
-  const Machine& m_;
-  const Cartridge& cart_;
-  Picture& out_;
-  DrawBand draw_band_;
-  Scroll scroll_;
-  int32_t first_line_;
-  unsigned next_write_ = 0;
-  uint64_t tiles_ahead_[2] = {};
-  uint8_t* position_ = nullptr;
-  uint8_t* line_end_ = nullptr;
-  uint8_t flags_[kHeight + 1] = {};  // one more than there are: see note_sprites
-};
-
 }  // namespace
+
+// The frame is over, so the machine already holds the next frame's parity.
+Painter::Painter(const Machine& m, const Cartridge& cart, Simd level)
+    : m_(m),
+      cart_(cart),
+      draw_band_(band_function(level)),
+      sprites_(m, cart),
+      scroll_(m.picture),
+      first_dot_(timing::kFirstLine - (m.odd_frame ? 0 : 1)) {}
+
+void Painter::draw_to(int end, const Canvas& canvas) {
+  const int begin = line_;
+  canvas_ = canvas;
+  background_to(end);
+  sprites_.draw(flags_, begin, end, canvas);
+}
+
+void Painter::skip_to(int end) {
+  canvas_.rows = nullptr;
+  background_to(end);
+}
+
+void Painter::background_to(int end) {
+  while (line_ < end) {
+    const int count = std::min(quiet_lines(), end - line_);
+    if (count > 0) {
+      quiet(count);
+    } else {
+      busy();
+    }
+  }
+}
+
+/// How many lines pass before a register is written.
+int Painter::quiet_lines() const {
+  if (next_write_ == m_.raster_count) return kHeight;
+  const int32_t lead = m_.raster[next_write_].dot - (dot(line_) + kLineBegins);
+  return lead < 0 ? 0 : lead / timing::kDotsPerLine;
+}
+
+/// Notes what was on when `line` had been drawn: sprites are looked up one line ahead.
+void Painter::note_sprites(int line) {
+  if (scroll_.mask & 0x10) {
+    flags_[line] |= kShowSprites;
+    if (scroll_.mask & 0x04) flags_[line] |= kLeftSprites;
+  }
+  if (rendering(scroll_)) {
+    const unsigned ctrl = scroll_.ctrl & (kSpriteTable | kTallSprites);
+    flags_[line + 1] = static_cast<uint8_t>(kSpritesFound | ctrl);
+  }
+}
+
+/// Lines during which no register is written.
+void Painter::quiet(int count) {
+  note_sprites(line_);
+  if (count > 1) {
+    note_sprites(line_ + 1);
+    std::memset(flags_ + line_ + 2, flags_[line_ + 1], static_cast<size_t>(count - 2));
+    note_sprites(line_ + count - 1);
+  }
+  if (!rendering(scroll_)) {
+    clear_rows(count);
+    line_ += count;
+    return;
+  }
+  for (const int end = line_ + count; line_ < end;) {
+    const int fine_y = scroll_.v >> 12 & 7;
+    int rows = std::min(end - line_, 8 - fine_y);
+    // Only the first line can start at a column other than the one in t.
+    if ((scroll_.v ^ scroll_.t) & 0x041F) rows = 1;
+    quiet_rows(rows);
+    const uint16_t last = static_cast<uint16_t>(scroll_.v + ((rows - 1) << 12));
+    scroll_.v = ppu::end_of_line(last, scroll_.t);
+    line_ += rows;
+  }
+}
+
+/// Lines that lie in one row of tiles.
+void Painter::quiet_rows(int rows) {
+  if (!background(scroll_)) return clear_rows(rows);
+  if (!canvas_.rows) return;
+  const unsigned v = scroll_.v;
+  const uint8_t* left = m_.vram + ppu::nametable_index(cart_, v & 0x0C00);
+  const uint8_t* right = m_.vram + ppu::nametable_index(cart_, (v & 0x0C00) ^ 0x0400);
+  const unsigned name = v & 0x03E0;
+  const unsigned attribute = 0x03C0 | (v >> 4 & 0x38);
+  draw_band_({.tiles = tiles(),
+              .names = {left + name, right + name},
+              .attributes = {left + attribute, right + attribute},
+              .attribute_shift = v >> 4 & 4,
+              .column = v & 0x1F,
+              .fine_y = v >> 12 & 7,
+              .rows = static_cast<unsigned>(rows),
+              .out = row(line_)});
+  for (int i = line_; i < line_ + rows; ++i) {
+    shift(i) = scroll_.fine_x;
+    if (!background_left(scroll_)) std::memset(row(i) + scroll_.fine_x, 0, 8);
+  }
+}
+
+void Painter::clear_rows(int rows) {
+  if (!canvas_.rows) return;
+  for (int i = line_; i < line_ + rows; ++i) {
+    shift(i) = 0;
+    std::memset(row(i), 0, kWidth);
+  }
+}
+
+/// A line during which registers are written: tile by tile.
+void Painter::busy() {
+  clear_rows(1);
+  position_ = canvas_.rows ? row(line_) : nullptr;
+  line_end_ = position_ ? position_ + kWidth : nullptr;
+  tiles_ahead_[0] = tiles_ahead_[1] = 0;
+  const int32_t start = dot(line_);
+  unsigned step = 0;
+  bool next_row_done = false, drawn = false, reloaded = false;
+  const auto run_until = [&](int32_t now) {
+    while (step < kTileSteps && (step == 0 || step_dot(step) <= now)) tile_step(step++);
+    if (!next_row_done && now >= kNextRow) {
+      if (rendering(scroll_)) scroll_.v = ppu::next_line(scroll_.v);
+      next_row_done = true;
+    }
+    if (!drawn && now >= kLineDrawn) {
+      note_sprites(line_);
+      drawn = true;
+    }
+    if (!reloaded && now >= kReloadColumn) {
+      if (rendering(scroll_)) {
+        scroll_.v = static_cast<uint16_t>((scroll_.v & ~0x041F) | (scroll_.t & 0x041F));
+      }
+      reloaded = true;
+    }
+  };
+  const int32_t end = timing::kDotsPerLine + kLineBegins;
+  while (next_write_ < m_.raster_count && m_.raster[next_write_].dot - start < end) {
+    const RasterWrite& write = m_.raster[next_write_++];
+    run_until(write.dot - start);
+    ppu::apply(scroll_, write.reg, write.value);
+  }
+  run_until(end);
+  ++line_;
+}
+
+void Painter::tile_step(unsigned step) {
+  const auto advance = [&] {
+    if (position_ < line_end_) position_ += 8;
+  };
+  if (!rendering(scroll_)) {
+    // Nothing is fetched, but the beam moves on, even over the two tiles fetched ahead.
+    advance();
+    return;
+  }
+  if (step >= 2) {
+    const bool visible = background(scroll_) && (step > 2 || background_left(scroll_));
+    if (visible && position_ < line_end_) {
+      const unsigned bits = 8u * scroll_.fine_x;
+      const uint64_t pixels =
+          bits ? tiles_ahead_[0] >> bits | tiles_ahead_[1] << (64 - bits) : tiles_ahead_[0];
+      std::memcpy(position_, &pixels, 8);
+    }
+    advance();
+  }
+  tiles_ahead_[0] = tiles_ahead_[1];
+  tiles_ahead_[1] = fetch();
+  const unsigned v = scroll_.v;
+  scroll_.v = static_cast<uint16_t>((v & 0x1F) == 0x1F ? v ^ 0x041F : v + 1);
+}
+
+uint64_t Painter::fetch() const {
+  const unsigned v = scroll_.v;
+  const uint8_t* table = m_.vram + ppu::nametable_index(cart_, v & 0x0C00);
+  const unsigned attribute = table[0x03C0 | (v >> 4 & 0x38) | (v >> 2 & 7)];
+  const uint64_t palette = attribute >> ((v >> 4 & 4) | (v & 2)) & 3;
+  return tiles()[table[v & 0x03FF] * 8u + (v >> 12 & 7)] | (palette << 2) * kEveryByte;
+}
+
 }  // namespace render
 
 void draw(const Machine& m, const Cartridge& cart, Picture& out, Simd level) {
-  render::Painter(m, cart, out, level).draw();
+  render::Painter(m, cart, level).draw_to(kHeight, {out.rows[0], out.shift, 0});
 }
 
 void draw(const Machine& m, const Cartridge& cart, Picture& out) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "nes/cartridge.hpp"
@@ -11,15 +12,18 @@ namespace wz {
 inline constexpr int kWidth = 256;
 inline constexpr int kHeight = 240;
 
-/// A picture as palette-RAM indices 0..31. An index whose low two bits are zero is the backdrop.
-/// Rows are wider than the screen so that whole tiles can be stored at any scroll offset; what
-/// lies in the margins means nothing.
-struct Picture {
-  static constexpr int kMargin = 8;
-  static constexpr int kStride = kWidth + 2 * kMargin;
-  alignas(64) uint8_t rows[kHeight][kStride];
-  const uint8_t* line(int y) const { return rows[y] + kMargin; }
+/// Lines of palette-RAM indices 0..31. An index whose low two bits are zero is the backdrop.
+/// Rows are wider than the screen, so that whole tiles lie aligned whatever the scroll offset: the
+/// screen starts `shift` pixels into its row, and what lies outside it means nothing.
+template <int kLines>
+struct PictureLines {
+  static constexpr ptrdiff_t kStride = kWidth + 64;
+  alignas(64) uint8_t rows[kLines][kStride];
+  uint8_t shift[kLines];
+  const uint8_t* line(int y) const { return rows[y] + shift[y]; }
 };
+
+using Picture = PictureLines<kHeight>;
 
 /// Draws the frame that has just been run, from the machine as `run_frame` left it.
 void draw(const Machine& m, const Cartridge& cart, Picture& out);

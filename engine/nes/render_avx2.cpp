@@ -36,7 +36,7 @@ __m256i load(const uint64_t* at) {
 }
 
 void store(uint8_t* at, __m256i value) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), value);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(at), value);
 }
 
 /// Four rows of four tiles side by side, turned from tiles into lines.
@@ -76,9 +76,9 @@ void draw_band_avx2(const Band& band) {
   const uint8_t* names = columns.names + band.column;
   const uint64_t* palettes = columns.palettes + (band.column & 1);
   for (unsigned i = 0; i + 4 < kColumns; i += 4) {
-    const uint64_t* const tile[4] = {
-        band.tiles + names[i] * 8u, band.tiles + names[i + 1] * 8u,
-        band.tiles + names[i + 2] * 8u, band.tiles + names[i + 3] * 8u};
+    const uint64_t* const tile[4] = {band.tiles + names[i] * 8u, band.tiles + names[i + 1] * 8u,
+                                     band.tiles + names[i + 2] * 8u,
+                                     band.tiles + names[i + 3] * 8u};
     uint8_t* out = band.out + 8 * i;
     for (unsigned half = 0; half < 8; half += 4) {
       const Block block(tile, palettes + i, half);

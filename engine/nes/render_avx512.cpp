@@ -22,9 +22,9 @@ struct Columns {
     _mm256_store_si256(reinterpret_cast<__m256i*>(names), left);
     _mm256_store_si256(reinterpret_cast<__m256i*>(names + 32), right);
 
-    const __m128i bytes = _mm_unpacklo_epi64(
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(band.attributes[0])),
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(band.attributes[1])));
+    const __m128i bytes =
+        _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(band.attributes[0])),
+                           _mm_loadl_epi64(reinterpret_cast<const __m128i*>(band.attributes[1])));
     // Every attribute byte serves four columns: two bits for the left pair, two for the right.
     const __m512i spread = _mm512_cvtepu8_epi32(bytes);
     const __m512i pairs = _mm512_or_si512(
@@ -37,10 +37,10 @@ struct Columns {
 
 alignas(64) constexpr uint64_t kPalettes[4][8] = {
     {},
-    {4 * kEveryByte, 4 * kEveryByte, 4 * kEveryByte, 4 * kEveryByte, 4 * kEveryByte,
-     4 * kEveryByte, 4 * kEveryByte, 4 * kEveryByte},
-    {8 * kEveryByte, 8 * kEveryByte, 8 * kEveryByte, 8 * kEveryByte, 8 * kEveryByte,
-     8 * kEveryByte, 8 * kEveryByte, 8 * kEveryByte},
+    {4 * kEveryByte, 4 * kEveryByte, 4 * kEveryByte, 4 * kEveryByte, 4 * kEveryByte, 4 * kEveryByte,
+     4 * kEveryByte, 4 * kEveryByte},
+    {8 * kEveryByte, 8 * kEveryByte, 8 * kEveryByte, 8 * kEveryByte, 8 * kEveryByte, 8 * kEveryByte,
+     8 * kEveryByte, 8 * kEveryByte},
     {12 * kEveryByte, 12 * kEveryByte, 12 * kEveryByte, 12 * kEveryByte, 12 * kEveryByte,
      12 * kEveryByte, 12 * kEveryByte, 12 * kEveryByte},
 };
@@ -94,7 +94,7 @@ void draw_band_avx512(const Band& band) {
     uint8_t* out = band.out + 8 * i;
     if (band.rows == 8) {
       for (unsigned row = 0; row < 8; ++row) {
-        _mm512_storeu_si512(out + row * kStride, block.line[row]);
+        _mm512_store_si512(out + row * kStride, block.line[row]);
       }
     } else {
       alignas(64) uint8_t lines[8][64];

@@ -13,7 +13,7 @@ struct Band {
   unsigned column;               ///< first tile, 0..31
   unsigned fine_y;               ///< first row inside the tiles
   unsigned rows;                 ///< 1..8, fine_y + rows <= 8
-  uint8_t* out;                  ///< where the first tile's left pixel goes
+  uint8_t* out;                  ///< where the first tile goes: rows of Picture::kStride bytes
 };
 
 /// Draws 33 tiles. Pixel value = palette << 2 | tile pixel, so the low two bits of a transparent

@@ -1,14 +1,15 @@
 #include "nes/render_sprites.hpp"
 
+#include <algorithm>
 #include <cstring>
 
+#include "nes/render.hpp"
 #include "nes/render_band.hpp"
 
 namespace wz::render {
 namespace {
 
-constexpr unsigned kSprites = 64;
-constexpr unsigned kSpritesPerLine = 8;
+constexpr int kSpritesPerLine = 8;
 /// Marks a pixel, while sprites are drawn, that an opaque sprite pixel has decided already.
 constexpr uint64_t kDecided = 0x80 * kEveryByte;
 
@@ -17,25 +18,6 @@ uint64_t opaque(uint64_t pixels) {
   const uint64_t bits = (pixels | pixels >> 1) & kEveryByte;
   return (bits << 8) - bits;
 }
-
-struct Sprite {
-  unsigned top, left;
-  unsigned tile;
-  uint8_t attributes;
-
-  explicit Sprite(const uint8_t* entry)
-      : top(entry[0] + 1u), left(entry[3]), tile(entry[1]), attributes(entry[2]) {}
-
-  uint64_t pixels(const Cartridge& cart, unsigned row, uint8_t flags) const {
-    const unsigned height = flags & kTallSprites ? 16 : 8;
-    if (attributes & 0x80) row = height - 1 - row;
-    const unsigned index = flags & kTallSprites
-                               ? ((tile & 1) << 8 | (tile & 0xFE)) + (row >> 3)
-                               : (flags & kSpriteTable ? 256 : 0) + tile;
-    const auto& tiles = attributes & 0x40 ? cart.tiles_flipped : cart.tiles;
-    return tiles[index * 8 + (row & 7)];
-  }
-};
 
 /// One row of a sprite over what is there. The first opaque sprite pixel decides, even where it
 /// hides behind the background.
@@ -58,40 +40,57 @@ void forget_marks(uint8_t* at) {
 
 }  // namespace
 
-void draw_sprites(const Machine& m, const Cartridge& cart, const uint8_t flags[kHeight],
-                  Picture& out) {
-  constexpr uint8_t kVisible = kSpritesFound | kShowSprites;
+Sprites::Sprites(const Machine& m, const Cartridge& cart) : cart_(cart) {
+  for (int i = 0; i < 256; i += 4) {
+    const uint8_t* entry = m.oam + i;
+    if (entry[0] >= kHeight - 1) continue;
+    sprites_[count_++] = {entry[0] + 1, entry[3], entry[1], entry[2]};
+  }
+}
+
+uint64_t Sprites::pixels(const Sprite& sprite, unsigned row, unsigned flags) const {
+  const unsigned height = flags & kTallSprites ? 16 : 8;
+  if (sprite.attributes & 0x80) row = height - 1 - row;
+  const unsigned tile = flags & kTallSprites
+                            ? ((sprite.tile & 1) << 8 | (sprite.tile & 0xFE)) + (row >> 3)
+                            : (flags & kSpriteTable ? 256 : 0) + sprite.tile;
+  const auto& tiles = sprite.attributes & 0x40 ? cart_.tiles_flipped : cart_.tiles;
+  return tiles[tile * 8 + (row & 7)];
+}
+
+void Sprites::draw(const uint8_t* flags, int begin, int end, const Canvas& canvas) const {
   uint8_t any = 0;
-  for (int line = 0; line < kHeight; ++line) any |= flags[line];
-  if ((any & kVisible) != kVisible) return;
-  const unsigned reach = any & kTallSprites ? 16 : 8;
-  const auto bottom = [&](unsigned top) {
-    return top + reach < kHeight ? top + reach : unsigned{kHeight};
+  for (int line = begin; line < end; ++line) any |= flags[line];
+  if (!(any & kSpritesFound) || !(any & kShowSprites)) return;
+  const int reach = any & kTallSprites ? 16 : 8;
+  const auto at = [&](int line, int x) {
+    const int row = line - canvas.first;
+    return canvas.rows + row * Picture::kStride + canvas.shift[row] + x;
   };
 
   uint8_t found[kHeight] = {};
-  for (unsigned i = 0; i < kSprites; ++i) {
-    const Sprite sprite(m.oam + 4 * i);
-    const unsigned end = bottom(sprite.top);
+  for (int i = 0; i < count_; ++i) {
+    const Sprite& sprite = sprites_[i];
     const uint64_t palette = (0x10 | (sprite.attributes & 3u) << 2) * kEveryByte;
     const uint64_t behind = sprite.attributes & 0x20 ? ~uint64_t{0} : 0;
     const uint64_t inside = sprite.left >= 8   ? ~uint64_t{0}
                             : sprite.left == 0 ? 0
                                                : ~uint64_t{0} << (64 - 8 * sprite.left);
-    for (unsigned line = sprite.top; line < end; ++line) {
+    const int bottom = std::min(sprite.top + reach, end);
+    for (int line = std::max(sprite.top, begin); line < bottom; ++line) {
       const uint8_t flag = flags[line];
-      const unsigned row = line - sprite.top;
+      const int row = line - sprite.top;
       if (!(flag & kSpritesFound) || (row >= 8 && !(flag & kTallSprites))) continue;
       if (found[line]++ >= kSpritesPerLine || !(flag & kShowSprites)) continue;
-      uint64_t pixels = sprite.pixels(cart, row, flag);
-      if (!(flag & kLeftSprites)) pixels &= inside;
-      paint(out.rows[line] + Picture::kMargin + sprite.left, pixels, palette, behind);
+      uint64_t bytes = pixels(sprite, static_cast<unsigned>(row), flag);
+      if (!(flag & kLeftSprites)) bytes &= inside;
+      paint(at(line, sprite.left), bytes, palette, behind);
     }
   }
-  for (unsigned i = 0; i < kSprites; ++i) {
-    const Sprite sprite(m.oam + 4 * i);
-    for (unsigned line = sprite.top; line < bottom(sprite.top); ++line) {
-      forget_marks(out.rows[line] + Picture::kMargin + sprite.left);
+  for (int i = 0; i < count_; ++i) {
+    const int bottom = std::min(sprites_[i].top + reach, end);
+    for (int line = std::max(sprites_[i].top, begin); line < bottom; ++line) {
+      forget_marks(at(line, sprites_[i].left));
     }
   }
 }

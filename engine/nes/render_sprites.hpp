@@ -4,21 +4,45 @@
 
 #include "nes/cartridge.hpp"
 #include "nes/machine.hpp"
-#include "nes/render.hpp"
 
 namespace wz::render {
 
+/// Where lines are drawn: rows of `Picture::kStride` bytes.
+struct Canvas {
+  uint8_t* rows;
+  uint8_t* shift;
+  int first;  ///< the line that the first row holds
+};
+
 /// What the sprites of one line need to know.
 enum LineFlags : uint8_t {
-  kShowSprites = 1,  ///< switched on when the line was drawn
-  kSpritesFound = 4, ///< the PPU was on while it looked for them, one line earlier
-  kLeftSprites = 2,  ///< also in the leftmost eight pixels
+  kShowSprites = 1,   ///< switched on when the line was drawn
+  kLeftSprites = 2,   ///< also in the leftmost eight pixels
+  kSpritesFound = 4,  ///< the PPU was on while it looked for them, one line earlier
   kSpriteTable = 0x08,
   kTallSprites = 0x20,
 };
 
-/// Draws sprites over a picture that has its background. `flags` has one entry for each line.
-void draw_sprites(const Machine& m, const Cartridge& cart, const uint8_t flags[kHeight],
-                  Picture& out);
+/// The sprites of a picture that are on the screen at all, in order of priority.
+class Sprites {
+ public:
+  Sprites(const Machine& m, const Cartridge& cart);
+
+  /// Draws them over lines that have their background. `flags` has one entry for every line of
+  /// the picture.
+  void draw(const uint8_t* flags, int begin, int end, const Canvas& canvas) const;
+
+ private:
+  struct Sprite {
+    int top, left;
+    unsigned tile, attributes;
+  };
+
+  uint64_t pixels(const Sprite& sprite, unsigned row, unsigned flags) const;
+
+  const Cartridge& cart_;
+  Sprite sprites_[64];
+  int count_ = 0;
+};
 
 }  // namespace wz::render

@@ -69,22 +69,22 @@ inline std::vector<uint8_t> rom() {
 
 #define CHECK(condition) check::report(static_cast<bool>(condition), __FILE__, __LINE__, #condition)
 
-#define CHECK_EQ(left, right)                                                              \
-  do {                                                                                     \
-    const auto left_value = (left);                                                        \
-    const auto right_value = (right);                                                      \
+#define CHECK_EQ(left, right)                                                               \
+  do {                                                                                      \
+    const auto left_value = (left);                                                         \
+    const auto right_value = (right);                                                       \
     if (!check::report(left_value == right_value, __FILE__, __LINE__, #left " == " #right)) \
-      std::printf("  %lld and %lld\n", static_cast<long long>(left_value),                 \
-                  static_cast<long long>(right_value));                                    \
+      std::printf("  %lld and %lld\n", static_cast<long long>(left_value),                  \
+                  static_cast<long long>(right_value));                                     \
   } while (false)
 
-#define CHECK_THROWS(type, ...)                                                            \
-  do {                                                                                     \
-    bool thrown = false;                                                                   \
-    try {                                                                                  \
-      __VA_ARGS__;                                                                         \
-    } catch (const type&) {                                                                \
-      thrown = true;                                                                       \
-    }                                                                                      \
-    check::report(thrown, __FILE__, __LINE__, #__VA_ARGS__ " throws " #type);              \
+#define CHECK_THROWS(type, ...)                                               \
+  do {                                                                        \
+    bool thrown = false;                                                      \
+    try {                                                                     \
+      __VA_ARGS__;                                                            \
+    } catch (const type&) {                                                   \
+      thrown = true;                                                          \
+    }                                                                         \
+    check::report(thrown, __FILE__, __LINE__, #__VA_ARGS__ " throws " #type); \
   } while (false)

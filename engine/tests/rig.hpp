@@ -8,8 +8,8 @@
 
 /// A vector with arrays of its own, for tests.
 struct Rig {
-  explicit Rig(const wz::LaneConfig& config, const wz::CartridgePtr& cart, wz::Vector::Stages stages,
-               int threads = 1)
+  explicit Rig(const wz::LaneConfig& config, const wz::CartridgePtr& cart,
+               wz::Vector::Stages stages, int threads = 1)
       : lanes(static_cast<int>(stages.size())),
         vector(config, cart, nullptr, wz::best_simd(), std::move(stages), threads),
         row(static_cast<size_t>(config.observe.height * config.observe.width *
@@ -45,7 +45,10 @@ struct Rig {
     vector.copy_ram({&lane, 1}, ram.data());
     return ram;
   }
-  bool ended(int lane) const { return terminated[lane] || truncated[lane]; }
+  bool ended(int lane) const {
+    const auto i = static_cast<size_t>(lane);
+    return terminated[i] || truncated[i];
+  }
 
   int lanes;
   wz::Vector vector;

@@ -22,9 +22,8 @@ class Renderer {
       // The row changes before a write that late, else after the last tile.
       const bool late_write = has_write(240, 243);
       for (int dot = -16; dot < 325; ++dot) {
-        for (int step = 0; step < 34; ++step) {
-          if (dot == (step == 0 ? -16 : 8 * step - 20)) tile_step(step);
-        }
+        if (dot == -16) tile_step(0);
+        if ((dot + 20) % 8 == 0 && dot <= 244) tile_step((dot + 20) / 8);
         if (dot == (late_write ? 240 : 244) && on()) next_row();
         if (dot == 256) {
           sprites(out[line_]);

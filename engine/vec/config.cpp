@@ -14,9 +14,9 @@ void require(bool condition, const std::string& sentence) {
 }
 
 void require_range(const char* name, int value, int low, int high) {
-  require(value >= low && value <= high,
-          std::string(name) + " must be in " + std::to_string(low) + ".." + std::to_string(high) +
-              ", and is " + std::to_string(value));
+  require(value >= low && value <= high, std::string(name) + " must be in " + std::to_string(low) +
+                                             ".." + std::to_string(high) + ", and is " +
+                                             std::to_string(value));
 }
 
 void add(Hash& hash, int value) { hash.number(static_cast<uint64_t>(static_cast<int64_t>(value))); }
@@ -55,12 +55,27 @@ uint64_t fingerprint(const LaneConfig& c, const Cartridge& cart) {
   hash.number(cart.vertical_mirroring);
   hash.bytes(c.buttons.data(), c.buttons.size());
   const ObserveSpec& o = c.observe;
-  for (int value : {c.frame_skip, c.frame_stack, o.height, o.width, int{o.gray}, o.crop_top,
-                    o.crop_bottom, o.crop_left, o.crop_right, o.mask_top,
-                    static_cast<int>(o.resize), int{c.max_last_two},
-                    static_cast<int>(c.rules.reward), int{c.rules.end_on_life},
-                    int{c.rules.skip_scenes}, c.time_limit, c.stagnation_limit, c.delay_low,
-                    c.delay_high, static_cast<int>(c.timing), static_cast<int>(c.autoreset)}) {
+  for (int value : {c.frame_skip,
+                    c.frame_stack,
+                    o.height,
+                    o.width,
+                    int{o.gray},
+                    o.crop_top,
+                    o.crop_bottom,
+                    o.crop_left,
+                    o.crop_right,
+                    o.mask_top,
+                    static_cast<int>(o.resize),
+                    int{c.max_last_two},
+                    static_cast<int>(c.rules.reward),
+                    int{c.rules.end_on_life},
+                    int{c.rules.skip_scenes},
+                    c.time_limit,
+                    c.stagnation_limit,
+                    c.delay_low,
+                    c.delay_high,
+                    static_cast<int>(c.timing),
+                    static_cast<int>(c.autoreset)}) {
     add(hash, value);
   }
   const ProgressWeights& w = c.rules.weights;

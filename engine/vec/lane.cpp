@@ -109,8 +109,9 @@ void Lane<C>::step(const Context& context, Scratch& scratch, int action, const S
     *rows.reward = 0;
     *rows.terminated = *rows.truncated = false;
   } else {
-    throw std::runtime_error(status == LaneStatus::kNew ? "the lane was stepped before its first reset"
-                                                        : "the lane's episode has ended; reset it");
+    throw std::runtime_error(status == LaneStatus::kNew
+                                 ? "the lane was stepped before its first reset"
+                                 : "the lane's episode has ended; reset it");
   }
   if (rows.obs) write_stack(context, rows.obs);
   std::memcpy(rows.info, info, sizeof info);

@@ -48,9 +48,7 @@ struct LaneContext {
 
   const NativeCode* native_code() const { return native.run ? &native : nullptr; }
   size_t frame_bytes() const { return plan->size(); }
-  size_t stack_bytes() const {
-    return plan->size() * static_cast<size_t>(config.frame_stack);
-  }
+  size_t stack_bytes() const { return plan->size() * static_cast<size_t>(config.frame_stack); }
 };
 
 /// One game: the machine, its episode, its random stream and the last observations.
@@ -64,12 +62,12 @@ struct Lane {
   Episode episode{};
   Rng rng;
   LaneStatus status = LaneStatus::kNew;
-  uint8_t held = 0;             ///< buttons of the frame before, for sticky actions
-  uint8_t newest = 0;           ///< where in the history the last observation is
-  bool played = false;          ///< whether `state` holds a machine yet
-  int32_t info[kInfoColumns]{}; ///< the last info row
-  std::vector<uint8_t> stages;  ///< what resets draw from; empty = the whole game
-  uint8_t* history = nullptr;   ///< the last `frame_stack` observations, a ring
+  uint8_t held = 0;              ///< buttons of the frame before, for sticky actions
+  uint8_t newest = 0;            ///< where in the history the last observation is
+  bool played = false;           ///< whether `state` holds a machine yet
+  int32_t info[kInfoColumns]{};  ///< the last info row
+  std::vector<uint8_t> stages;   ///< what resets draw from; empty = the whole game
+  uint8_t* history = nullptr;    ///< the last `frame_stack` observations, a ring
 
   /// Starts an episode. The history is filled with its first observation.
   void reset(const Context& context, Scratch& scratch);

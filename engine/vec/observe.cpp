@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "nes/palette.hpp"
+#include "nes/render_painter.hpp"
 #include "vec/observe_tables.hpp"
 
 namespace wz {
 
 using observing::AreaPlan;
+using observing::Lines;
 using observing::Source;
+using observing::Target;
 
 /// Either an area plan or the source pixel of every output pixel.
 struct ObservePlan::Tables {
@@ -46,17 +49,19 @@ void check(const ObserveSpec& spec) {
 
 std::vector<int> nearest(int source, int output) {
   std::vector<int> from(static_cast<size_t>(output));
-  for (int i = 0; i < output; ++i) from[static_cast<size_t>(i)] = i * source / output;
+  for (int i = 0; i < output; ++i) from[static_cast<size_t>(i)] = nearest_pixel(i, source, output);
   return from;
 }
 
-void resize(const AreaPlan& plan, const Source& source, uint8_t* out) {
+void resize(const AreaPlan& plan, const Source& source, const Target& target) {
 #if defined(__x86_64__)
-  if (!plan.picks512.empty()) return area_avx512(plan, source, out);
-  if (!plan.picks256.empty()) return area_avx2(plan, source, out);
+  if (!plan.picks512.empty()) return area_avx512(plan, source, target);
+  if (!plan.picks256.empty()) return area_avx2(plan, source, target);
 #endif
-  area_portable(plan, source, out);
+  area_portable(plan, source, target);
 }
+
+Lines lines_of(const Picture& picture) { return {picture.rows[0], picture.shift, 0}; }
 
 /// Brightness of each palette-RAM index in one channel; entries past 31 are never looked up.
 struct Lut {
@@ -66,10 +71,7 @@ struct Lut {
     for (int i = 0; i < 32; ++i) {
       const size_t color = colors[i] & 0x3F;
       const Rgb rgb = kPalette[color];
-      entries[i] = gray           ? kGrayPalette[color]
-                   : channel == 0 ? rgb.r
-                   : channel == 1 ? rgb.g
-                                  : rgb.b;
+      entries[i] = gray ? kGrayPalette[color] : channel == 0 ? rgb.r : channel == 1 ? rgb.g : rgb.b;
     }
     std::memset(entries + 32, 0, 32);
   }
@@ -88,16 +90,53 @@ void observe_area(const ObservePlan& plan, const Frame* frames, int count, uint8
   for (int channel = 0; channel < channels; ++channel) {
     const Lut first(frames[0].colors, plan.spec().gray, channel);
     const Lut second(frames[count - 1].colors, plan.spec().gray, channel);
-    Source source{.pixels = {frames[0].picture->line(0), nullptr},
-                  .lut = {first.entries, nullptr}};
+    Source source{.lines = {lines_of(*frames[0].picture), {}}, .lut = {first.entries, nullptr}};
     if (count == 2) {
-      source.pixels[1] = frames[1].picture->line(0);
+      source.lines[1] = lines_of(*frames[1].picture);
       source.lut[1] = second.entries;
     }
-    resize(area, source, channels == 1 ? out : plane.data());
+    resize(area, source, {0, plan.spec().height, channels == 1 ? out : plane.data()});
     for (size_t i = 0; i < plane.size(); ++i) {
       out[3 * i + static_cast<size_t>(channel)] = plane[i];
     }
+  }
+}
+
+/// Lines drawn at a time where a picture is observed while it is drawn: few enough to stay in the
+/// fastest cache.
+constexpr int kStripLines = 40;
+constexpr int kMostTapsInStrip = 24;
+
+void observe_strips(const AreaPlan& area, const Machine& m, const Cartridge& cart, Simd level,
+                    const Lut& lut, uint8_t* out) {
+  PictureLines<kStripLines> strip;
+  render::Painter painter(m, cart, level);
+  const observing::Axis& rows = area.rows;
+  const int bottom = area.top + rows.source;
+  int first = area.top + std::min(area.black_rows, rows.source);  // the line in the first row
+  int next = first;                                               // the first line not drawn
+  painter.skip_to(first);
+  for (int done = 0; done < rows.output;) {
+    // Ending between rows of tiles spares drawing a row of tiles twice.
+    next = first + kStripLines >= bottom ? bottom : (first + kStripLines) / 8 * 8;
+    painter.draw_to(next, {strip.rows[0], strip.shift, first});
+    const auto complete = [&](int i) {
+      return area.top + rows.first[static_cast<size_t>(i)] + rows.count[static_cast<size_t>(i)] <=
+             next;
+    };
+    int ready = done;
+    while (ready < rows.output && complete(ready)) ++ready;
+    resize(area,
+           {.lines = {{strip.rows[0], strip.shift, first}, {}}, .lut = {lut.entries, nullptr}},
+           {done, ready, out});
+    done = ready;
+    if (done == rows.output) break;
+    // Lines that the next output row still needs move to the top.
+    const int keep = std::max(area.top + rows.first[static_cast<size_t>(done)], first);
+    const size_t kept = static_cast<size_t>(next - keep);
+    std::memmove(strip.rows[0], strip.rows[keep - first], kept * sizeof strip.rows[0]);
+    std::memmove(strip.shift, strip.shift + (keep - first), kept);
+    first = keep;
   }
 }
 
@@ -163,9 +202,14 @@ void observe_max(const ObservePlan& plan, const Picture& first, const uint8_t fi
 void observe_machine(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
                      Picture& scratch, uint8_t* out) {
   uint8_t colors[32];
-  draw(m, cart, scratch, plan.level());
   palette_colors(m, colors);
-  observe(plan, scratch, colors, out);
+  const std::optional<AreaPlan>& area = plan.tables().area;
+  if (area && area->vectorised() && area->rows.taps <= kMostTapsInStrip && plan.spec().gray) {
+    observe_strips(*area, m, cart, plan.level(), Lut(colors, true, 0), out);
+  } else {
+    draw(m, cart, scratch, plan.level());
+    observe(plan, scratch, colors, out);
+  }
 }
 
 void screen_rgb(const Picture& picture, const uint8_t colors[32], uint8_t* out) {
@@ -184,6 +228,12 @@ void screen_colors(const Picture& picture, const uint8_t colors[32], uint8_t* ou
   }
 }
 
+int nearest_pixel(int out, int source, int output) {
+  // In floating point like OpenCV, whose result is one pixel short of the quotient at times.
+  const double scale = 1.0 / (static_cast<double>(output) / source);
+  return std::min(static_cast<int>(out * scale), source - 1);
+}
+
 void resize_area(const uint8_t* image, int source_height, int source_width, uint8_t* out,
                  int height, int width, Simd level) {
   if (source_height < 1 || source_height > kHeight || source_width < 1 || source_width > kWidth) {
@@ -199,10 +249,9 @@ void resize_area(const uint8_t* image, int source_height, int source_width, uint
   // Rows as wide as a picture's, so that reading past the image stays inside them.
   const auto picture = std::make_unique<Picture>();
   for (int y = 0; y < source_height; ++y) {
-    std::memcpy(picture->rows[y] + Picture::kMargin, image + y * source_width,
-                static_cast<size_t>(source_width));
+    std::memcpy(picture->rows[y], image + y * source_width, static_cast<size_t>(source_width));
   }
-  resize(plan, {.pixels = {picture->line(0), nullptr}, .lut = {nullptr, nullptr}}, out);
+  resize(plan, {.lines = {lines_of(*picture), {}}, .lut = {nullptr, nullptr}}, {0, height, out});
 }
 
 }  // namespace wz

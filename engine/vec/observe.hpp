@@ -19,7 +19,7 @@ enum class Resize : uint8_t { kArea, kNearest };
 /// Area resize is exact: every output pixel is the mean of the screen area it covers, computed with
 /// integer weights and rounded half up. Where the output is as large as the source or larger, the
 /// same rule holds: an output pixel inside one source pixel copies it.
-/// Nearest takes source pixel floor(x * source / output), like OpenCV's INTER_NEAREST.
+/// Nearest takes the source pixel that OpenCV's INTER_NEAREST takes.
 struct ObserveSpec {
   int height = 84;
   int width = 84;
@@ -78,6 +78,9 @@ void screen_rgb(const Picture& picture, const uint8_t colors[32], uint8_t* out);
 
 /// The whole screen as NES colours 0..63, 240 x 256.
 void screen_colors(const Picture& picture, const uint8_t colors[32], uint8_t* out);
+
+/// The source pixel behind output pixel `out` of a nearest resize in one direction.
+int nearest_pixel(int out, int source, int output);
 
 /// Area resize of any gray image, at most 256 wide and 240 high, by the rule of observations.
 /// Throws std::invalid_argument for other sizes.

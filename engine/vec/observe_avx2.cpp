@@ -7,132 +7,210 @@
 namespace wz::observing {
 namespace {
 
-/// Rows are looked up, picked and summed in passes over this many, so that everything stays in the
-/// fastest cache and no pass waits for the stores of the one before.
-constexpr int kChunk = kRowsAtOnce256;
-constexpr int kMaxGroups = kWidth / 8;
+/// Output rows that are summed before any of them is picked from, so that picking does not wait
+/// for the sums to reach the cache.
+constexpr int kAhead = 4;
+
+struct alignas(32) Sums {
+  int16_t columns[kWidth + 32];
+};
 
 __m256i load(const void* at) { return _mm256_loadu_si256(static_cast<const __m256i*>(at)); }
+__m128i load_half(const void* at) { return _mm_loadu_si128(static_cast<const __m128i*>(at)); }
+void store_half(void* at, __m128i value) { _mm_storeu_si128(static_cast<__m128i*>(at), value); }
 
-void store(void* at, __m256i value) { _mm256_storeu_si256(static_cast<__m256i*>(at), value); }
+struct Bytes {
+  explicit Bytes(const Source& source) : lines(source.lines[0]) {}
+  struct Row {
+    const uint8_t* line;
+  };
+  Row row(int y) const { return {lines.line(y)}; }
+  __m256i operator()(const Row& row, int x) const { return load(row.line + x); }
+  Lines lines;
+};
 
-/// 32 entries, looked up 16 at a time: a byte with its high bit set picks zero.
-struct Lut {
-  explicit Lut(const uint8_t* entries)
-      : low(_mm256_broadcastsi128_si256(
-            _mm_loadu_si128(reinterpret_cast<const __m128i*>(entries)))),
-        high(_mm256_broadcastsi128_si256(
-            _mm_loadu_si128(reinterpret_cast<const __m128i*>(entries + 16)))) {}
-
-  __m256i operator()(__m256i index) const {
-    const __m256i in_low = _mm256_add_epi8(index, _mm256_set1_epi8(0x70));
-    const __m256i in_high = _mm256_sub_epi8(index, _mm256_set1_epi8(0x10));
-    return _mm256_or_si256(_mm256_shuffle_epi8(low, in_low), _mm256_shuffle_epi8(high, in_high));
+/// 32 entries, looked up 16 at a time: the low ones always, what the high ones differ by only
+/// where the index is that large, since a byte with its high bit set picks zero.
+struct Indices {
+  Indices(const Lines& from, const uint8_t* lut)
+      : lines(from),
+        low(_mm256_broadcastsi128_si256(load_half(lut))),
+        change(_mm256_xor_si256(low, _mm256_broadcastsi128_si256(load_half(lut + 16)))) {}
+  explicit Indices(const Source& source) : Indices(source.lines[0], source.lut[0]) {}
+  using Row = Bytes::Row;
+  Row row(int y) const { return {lines.line(y)}; }
+  __m256i operator()(const Row& row, int x) const {
+    const __m256i index = load(row.line + x);
+    const __m256i high = _mm256_sub_epi8(index, _mm256_set1_epi8(16));
+    return _mm256_xor_si256(_mm256_shuffle_epi8(low, index), _mm256_shuffle_epi8(change, high));
   }
-  __m256i low, high;
+  Lines lines;
+  __m256i low, change;
 };
 
-struct Rows {
-  alignas(32) uint8_t bytes[kChunk][kWidth + 32];
-  alignas(32) int16_t pairs[kChunk][kMaxGroups][16];
+struct Brighter {
+  explicit Brighter(const Source& source) : first(source), second(source.lines[1], source.lut[1]) {}
+  struct Row {
+    Bytes::Row first, second;
+  };
+  Row row(int y) const { return {first.row(y), second.row(y)}; }
+  __m256i operator()(const Row& row, int x) const {
+    return _mm256_max_epu8(first(row.first, x), second(row.second, x));
+  }
+  Indices first, second;
 };
 
-void look_up(const AreaPlan& plan, const Source& source, int y, uint8_t* to) {
-  const ptrdiff_t at = static_cast<ptrdiff_t>(plan.top + y) * Picture::kStride;
-  const uint8_t* first = source.pixels[0] + at;
-  const Lut lut(source.lut[0]);
-  if (source.pixels[1]) {
-    const uint8_t* second = source.pixels[1] + at;
-    const Lut lut2(source.lut[1]);
-    for (int x = 0; x < kWidth; x += 32) {
-      store(to + x, _mm256_max_epu8(lut(load(first + x)), lut2(load(second + x))));
+/// Adds pairs of rows to the sums of 32 columns. `kFirst`: there are no sums yet.
+template <bool kFirst, class Pixels>
+void add_pair(const Pixels& pixels, const typename Pixels::Row& a, const typename Pixels::Row& b,
+              int weights, int left, int width, Sums& sums) {
+  const __m256i weight = _mm256_set1_epi16(static_cast<int16_t>(weights));
+  for (int x = 0; x < width; x += 32) {
+    const __m256i one = pixels(a, left + x), other = pixels(b, left + x);
+    __m256i low = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(one, other), weight);
+    __m256i high = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(one, other), weight);
+    int16_t* at = sums.columns + x;
+    // Unpacking works inside 128-bit lanes; memory is in order.
+    if constexpr (!kFirst) {
+      low = _mm256_add_epi16(low, _mm256_inserti128_si256(_mm256_castsi128_si256(load_half(at)),
+                                                          load_half(at + 16), 1));
+      high =
+          _mm256_add_epi16(high, _mm256_inserti128_si256(_mm256_castsi128_si256(load_half(at + 8)),
+                                                         load_half(at + 24), 1));
     }
+    store_half(at, _mm256_castsi256_si128(low));
+    store_half(at + 8, _mm256_castsi256_si128(high));
+    store_half(at + 16, _mm256_extracti128_si256(low, 1));
+    store_half(at + 24, _mm256_extracti128_si256(high, 1));
+  }
+}
+
+/// The usual three or four rows at once, without going through memory.
+template <class Pixels>
+void add_four(const Pixels& pixels, const typename Pixels::Row* rows, const int* weights, int left,
+              int width, Sums& sums) {
+  const __m256i weight = _mm256_set1_epi16(static_cast<int16_t>(weights[0]));
+  const __m256i weight2 = _mm256_set1_epi16(static_cast<int16_t>(weights[1]));
+  for (int x = 0; x < width; x += 32) {
+    const __m256i a = pixels(rows[0], left + x), b = pixels(rows[1], left + x);
+    const __m256i c = pixels(rows[2], left + x), d = pixels(rows[3], left + x);
+    const __m256i low = _mm256_add_epi16(_mm256_maddubs_epi16(_mm256_unpacklo_epi8(a, b), weight),
+                                         _mm256_maddubs_epi16(_mm256_unpacklo_epi8(c, d), weight2));
+    const __m256i high =
+        _mm256_add_epi16(_mm256_maddubs_epi16(_mm256_unpackhi_epi8(a, b), weight),
+                         _mm256_maddubs_epi16(_mm256_unpackhi_epi8(c, d), weight2));
+    int16_t* at = sums.columns + x;
+    store_half(at, _mm256_castsi256_si128(low));
+    store_half(at + 8, _mm256_castsi256_si128(high));
+    store_half(at + 16, _mm256_extracti128_si256(low, 1));
+    store_half(at + 24, _mm256_extracti128_si256(high, 1));
+  }
+}
+
+template <class Pixels>
+void sum_rows(const AreaPlan& plan, const Pixels& pixels, int out, Sums& sums) {
+  const Axis& axis = plan.rows;
+  const int first = axis.first[static_cast<size_t>(out)];
+  const int count = axis.count[static_cast<size_t>(out)];
+  const int black = std::clamp(plan.black_rows - first, 0, count);
+  const auto row = [&](int tap) { return pixels.row(plan.top + first + std::min(tap, count - 1)); };
+  const auto weights = [&](int tap) {
+    const int other = tap + 1 < count ? axis.weight(out, tap + 1) : 0;
+    return axis.weight(out, tap) | other << 8;
+  };
+  const int left = plan.left, width = plan.columns.source;
+  if (black == count) {
+    std::fill(std::begin(sums.columns), std::end(sums.columns), int16_t{0});
+  } else if (count - black == 3 || count - black == 4) {
+    const typename Pixels::Row rows[4] = {row(black), row(black + 1), row(black + 2),
+                                          row(black + 3)};
+    const int both[2] = {weights(black), weights(black + 2)};
+    add_four(pixels, rows, both, left, width, sums);
   } else {
-    for (int x = 0; x < kWidth; x += 32) store(to + x, lut(load(first + x)));
+    add_pair<true>(pixels, row(black), row(black + 1), weights(black), left, width, sums);
+    for (int tap = black + 2; tap < count; tap += 2) {
+      add_pair<false>(pixels, row(tap), row(tap + 1), weights(tap), left, width, sums);
+    }
   }
 }
 
-void pick(const AreaPlan& plan, const uint8_t* row, int16_t (*pairs)[16]) {
-  for (const Pick256& pick : plan.picks256) {
-    const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + pick.offset[0]));
-    const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + pick.offset[1]));
-    const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
-    const __m256i bytes = _mm256_shuffle_epi8(both, load(pick.index));
-    store(*pairs++, _mm256_maddubs_epi16(bytes, load(pick.weight)));
-  }
-}
-
-/// Adds up the rows of one output row and divides. `pairs` and `weights` have `count` rows.
-class Summer {
+/// Picks, weighs and divides one row of sums.
+template <int kPicks>
+class Picker {
  public:
-  explicit Summer(const AreaPlan& plan)
-      : half_(_mm256_set1_epi32(static_cast<int32_t>(plan.total() / 2))),
+  explicit Picker(const AreaPlan& plan)
+      : plan_(plan),
+        half_(_mm256_set1_epi32(static_cast<int32_t>(plan.total() / 2))),
         factor_(_mm256_set1_epi16(static_cast<int16_t>(plan.division.factor))),
         before_(_mm_cvtsi32_si128(plan.division.before)),
-        after_(_mm_cvtsi32_si128(plan.division.after)),
-        groups_(plan.groups) {}
+        after_(_mm_cvtsi32_si128(plan.division.after)) {}
 
-  void row(const int16_t (*const pairs)[kMaxGroups][16], const uint16_t* weights, int count,
-           uint8_t* out) const {
-    for (int group = 0; group < groups_; group += 4) {
-      const __m256i low = words(pairs, weights, count, group);
-      const __m256i high = words(pairs, weights, count, group + 2);
-      // Packing works inside 128-bit lanes: four outputs of each group lie side by side.
-      const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-      store(out + 8 * group,
-            _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order));
+  /// Writes 32 bytes for every four groups.
+  void row(const Sums& sums, uint8_t* out) const {
+    const Pick256* pick = plan_.picks256.data();
+    // Packing works inside 128-bit lanes: four outputs of each group lie side by side.
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    for (int group = 0; group < plan_.groups; group += 4, pick += 4 * kPicks, out += 32) {
+      const __m256i bytes = _mm256_packus_epi16(words(sums, pick), words(sums, pick + 2 * kPicks));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                          _mm256_permutevar8x32_epi32(bytes, order));
     }
   }
 
  private:
-  __m256i words(const int16_t (*const pairs)[kMaxGroups][16], const uint16_t* weights, int count,
-                int group) const {
-    __m256i a = half_, b = half_;
-    for (int i = 0; i < count; ++i) {
-      const __m256i weight = _mm256_set1_epi16(static_cast<int16_t>(weights[i]));
-      a = _mm256_add_epi32(a, _mm256_madd_epi16(load(pairs[i][group]), weight));
-      b = _mm256_add_epi32(b, _mm256_madd_epi16(load(pairs[i][group + 1]), weight));
+  static __m256i weigh(const Sums& sums, const Pick256& pick) {
+    const __m128i a = load_half(sums.columns + pick.offset[0]);
+    const __m128i b = load_half(sums.columns + pick.offset[1]);
+    const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+    return _mm256_madd_epi16(_mm256_shuffle_epi8(both, load(pick.index)), load(pick.weight));
+  }
+
+  __m256i group(const Sums& sums, const Pick256* pick) const {
+    __m256i pairs = _mm256_hadd_epi32(weigh(sums, pick[0]), weigh(sums, pick[1]));
+    if constexpr (kPicks == 4) {
+      pairs =
+          _mm256_hadd_epi32(pairs, _mm256_hadd_epi32(weigh(sums, pick[2]), weigh(sums, pick[3])));
     }
-    const __m256i n =
-        _mm256_packus_epi32(_mm256_srl_epi32(a, before_), _mm256_srl_epi32(b, before_));
+    return _mm256_srl_epi32(_mm256_add_epi32(pairs, half_), before_);
+  }
+
+  __m256i words(const Sums& sums, const Pick256* pick) const {
+    const __m256i n = _mm256_packus_epi32(group(sums, pick), group(sums, pick + kPicks));
     return _mm256_srl_epi16(_mm256_mulhi_epu16(n, factor_), after_);
   }
 
+  const AreaPlan& plan_;
   __m256i half_, factor_;
   __m128i before_, after_;
-  int groups_;
 };
+
+template <int kPicks, class Pixels>
+void resize(const AreaPlan& plan, const Pixels& pixels, const Target& target) {
+  const Picker<kPicks> picker(plan);
+  Sums sums[kAhead];
+  for (int begin = target.begin; begin < target.end; begin += kAhead) {
+    const int end = std::min(begin + kAhead, target.end);
+    for (int out = begin; out < end; ++out) sum_rows(plan, pixels, out, sums[out - begin]);
+    for (int out = begin; out < end; ++out) {
+      alignas(32) uint8_t line[kWidth];
+      picker.row(sums[out - begin], line);
+      std::copy_n(line, plan.columns.output, target.out + out * plan.columns.output);
+    }
+  }
+}
+
+template <class Pixels>
+void resize(const AreaPlan& plan, const Pixels& pixels, const Target& target) {
+  if (plan.picks == 2) return resize<2>(plan, pixels, target);
+  resize<4>(plan, pixels, target);
+}
 
 }  // namespace
 
-void area_avx2(const AreaPlan& plan, const Source& source, uint8_t* out) {
-  Rows rows;
-  const Summer summer(plan);
-  const Axis& axis = plan.rows;
-  for (int done = 0; done < axis.output;) {
-    const int begin = axis.first[static_cast<size_t>(done)];
-    const int end = std::min(begin + kChunk, axis.source);
-    for (int y = std::max(begin, plan.black_rows); y < end && source.lut[0]; ++y) {
-      look_up(plan, source, y, rows.bytes[y - begin]);
-    }
-    for (int y = begin; y < end; ++y) {
-      auto* pairs = rows.pairs[y - begin];
-      if (y < plan.black_rows) {
-        std::fill_n(pairs[0], 16 * plan.groups, int16_t{0});
-      } else {
-        const ptrdiff_t at = static_cast<ptrdiff_t>(plan.top + y) * Picture::kStride;
-        pick(plan, source.lut[0] ? rows.bytes[y - begin] : source.pixels[0] + at, pairs);
-      }
-    }
-    for (; done < axis.output; ++done) {
-      const size_t i = static_cast<size_t>(done);
-      if (axis.first[i] + axis.count[i] > end) break;
-      alignas(32) uint8_t line[kWidth + 32];
-      summer.row(rows.pairs + (axis.first[i] - begin), &axis.weights[i * static_cast<size_t>(axis.taps)],
-                 axis.count[i], line);
-      std::copy_n(line, plan.columns.output, out + done * plan.columns.output);
-    }
-  }
+void area_avx2(const AreaPlan& plan, const Source& source, const Target& target) {
+  if (source.two()) return resize(plan, Brighter(source), target);
+  if (source.lut[0]) return resize(plan, Indices(source), target);
+  resize(plan, Bytes(source), target);
 }
 
 }  // namespace wz::observing

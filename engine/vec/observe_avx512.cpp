@@ -4,45 +4,50 @@
 namespace wz::observing {
 namespace {
 
+template <bool kFar>
+__m512i pick_from(const uint8_t* from, __m512i index) {
+  const __m512i low = _mm512_loadu_si512(from);
+  if constexpr (!kFar) return _mm512_permutexvar_epi8(index, low);
+  return _mm512_permutex2var_epi8(low, index, _mm512_loadu_si512(from + 64));
+}
+
 struct Bytes {
-  explicit Bytes(const Source& source) : pixels(source.pixels[0]) {}
+  explicit Bytes(const Source& source) : lines(source.lines[0]) {}
+  void go_to(int y) { line = lines.line(y); }
   template <bool kFar>
-  __m512i pick(ptrdiff_t at, __m512i index) const {
-    return pick_from<kFar>(pixels + at, index);
+  __m512i pick(int at, __m512i index) const {
+    return pick_from<kFar>(line + at, index);
   }
-  template <bool kFar>
-  static __m512i pick_from(const uint8_t* from, __m512i index) {
-    const __m512i low = _mm512_loadu_si512(from);
-    if constexpr (!kFar) return _mm512_permutexvar_epi8(index, low);
-    return _mm512_permutex2var_epi8(low, index, _mm512_loadu_si512(from + 64));
-  }
-  const uint8_t* pixels;
+  Lines lines;
+  const uint8_t* line = nullptr;
 };
 
 /// Picking before the look-up saves storing the looked-up row.
 struct Indices {
   explicit Indices(const Source& source)
-      : pixels(source.pixels[0]), lut(_mm512_loadu_si512(source.lut[0])) {}
+      : lines(source.lines[0]), lut(_mm512_loadu_si512(source.lut[0])) {}
+  void go_to(int y) { line = lines.line(y); }
   template <bool kFar>
-  __m512i pick(ptrdiff_t at, __m512i index) const {
-    return _mm512_permutexvar_epi8(Bytes::pick_from<kFar>(pixels + at, index), lut);
+  __m512i pick(int at, __m512i index) const {
+    return _mm512_permutexvar_epi8(pick_from<kFar>(line + at, index), lut);
   }
-  const uint8_t* pixels;
+  Lines lines;
   __m512i lut;
+  const uint8_t* line = nullptr;
 };
 
 struct Brighter {
   explicit Brighter(const Source& source)
-      : pixels{source.pixels[0], source.pixels[1]},
-        lut{_mm512_loadu_si512(source.lut[0]), _mm512_loadu_si512(source.lut[1])} {}
-  template <bool kFar>
-  __m512i pick(ptrdiff_t at, __m512i index) const {
-    const __m512i a = Bytes::pick_from<kFar>(pixels[0] + at, index);
-    const __m512i b = Bytes::pick_from<kFar>(pixels[1] + at, index);
-    return _mm512_max_epu8(_mm512_permutexvar_epi8(a, lut[0]), _mm512_permutexvar_epi8(b, lut[1]));
+      : first(source), second({{source.lines[1], {}}, {source.lut[1], nullptr}}) {}
+  void go_to(int y) {
+    first.go_to(y);
+    second.go_to(y);
   }
-  const uint8_t* pixels[2];
-  __m512i lut[2];
+  template <bool kFar>
+  __m512i pick(int at, __m512i index) const {
+    return _mm512_max_epu8(first.pick<kFar>(at, index), second.pick<kFar>(at, index));
+  }
+  Indices first, second;
 };
 
 /// Divides the sums of `kGroups` groups and stores them as bytes.
@@ -61,53 +66,65 @@ void store_row(const AreaPlan& plan, const __m512i* sums, uint8_t* out, int widt
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   for (int i = 0; i < kGroups / 2 && 32 * i < width; i += 2) {
     const __m512i high = i + 1 < kGroups / 2 ? words[i + 1] : words[i];
-    const __m512i bytes =
-        _mm512_permutexvar_epi32(order, _mm512_packus_epi16(words[i], high));
+    const __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(words[i], high));
     const int left = width - 32 * i;
     const __mmask64 mask = left >= 64 ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
     _mm512_mask_storeu_epi8(out + 32 * i, mask, bytes);
   }
 }
 
+/// One source row: `kGroups` vectors whose weighted sums are the output row's.
 template <int kGroups, bool kFar, class Pixels>
-void resize_columns(const AreaPlan& plan, const Pixels& pixels, const Pick512* picks, uint8_t* out,
-                    int width) {
-  const __m512i half = _mm512_set1_epi32(static_cast<int32_t>(plan.total() / 2));
+void pick_row(const Pixels& pixels, const Pick512* picks, int quads, __m512i* row) {
   const __m512i ones = _mm512_set1_epi16(1);
-  __m512i sums[kGroups];
-  for (auto& sum : sums) sum = half;
-  ptrdiff_t at = static_cast<ptrdiff_t>(plan.top) * Picture::kStride;
-  for (const RowStep& step : plan.steps) {
-    __m512i row[kGroups];
-    if (step.black) {
-      for (auto& value : row) value = _mm512_setzero_si512();
-    } else if constexpr (kFar) {
-      const Pick512* pick = picks;
-      for (auto& value : row) {
-        value = _mm512_setzero_si512();
-        for (int quad = 0; quad < plan.quads; ++quad, ++pick) {
-          const __m512i bytes =
-              pixels.template pick<true>(at + pick->offset, _mm512_load_si512(pick->index));
-          const __m512i pairs = _mm512_maddubs_epi16(bytes, _mm512_load_si512(pick->weight));
-          value = _mm512_add_epi32(value, _mm512_madd_epi16(pairs, ones));
-        }
+  for (int i = 0; i < kGroups; ++i) {
+    if constexpr (kFar) {
+      row[i] = _mm512_setzero_si512();
+      for (int quad = 0; quad < quads; ++quad, ++picks) {
+        const __m512i bytes =
+            pixels.template pick<true>(picks->offset, _mm512_load_si512(picks->index));
+        const __m512i pairs = _mm512_maddubs_epi16(bytes, _mm512_load_si512(picks->weight));
+        row[i] = _mm512_add_epi32(row[i], _mm512_madd_epi16(pairs, ones));
       }
     } else {
+      const __m512i bytes =
+          pixels.template pick<false>(picks[i].offset, _mm512_load_si512(picks[i].index));
+      row[i] = _mm512_maddubs_epi16(bytes, _mm512_load_si512(picks[i].weight));
+    }
+  }
+}
+
+template <int kGroups, bool kFar, class Pixels>
+void resize_columns(const AreaPlan& plan, Pixels pixels, int group, const Target& target) {
+  const Pick512* picks = plan.picks512.data() + group * plan.quads;
+  const int width = plan.columns.output - 16 * group;
+  const __m512i half = _mm512_set1_epi32(static_cast<int32_t>(plan.total() / 2));
+  uint8_t* out = target.out + target.begin * plan.columns.output + 16 * group;
+  __m512i sums[kGroups], row[kGroups];
+  for (auto& sum : sums) sum = half;
+  int y = plan.rows.first[static_cast<size_t>(target.begin)];
+  // The first row may be the last of an output row that is not wanted.
+  bool shared = target.begin > 0 && plan.steps[static_cast<size_t>(y)].ends &&
+                plan.steps[static_cast<size_t>(y)].carry != 0;
+  for (int done = target.begin; done < target.end; ++y) {
+    const RowStep& step = plan.steps[static_cast<size_t>(y)];
+    if (step.black) {
+      for (auto& value : row) value = _mm512_setzero_si512();
+    } else {
+      pixels.go_to(plan.top + y);
+      pick_row<kGroups, kFar>(pixels, picks, plan.quads, row);
+    }
+    if (!shared) {
+      const __m512i weight = _mm512_set1_epi16(step.weight);
       for (int i = 0; i < kGroups; ++i) {
-        const Pick512& pick = picks[i];
-        const __m512i bytes =
-            pixels.template pick<false>(at + pick.offset, _mm512_load_si512(pick.index));
-        row[i] = _mm512_maddubs_epi16(bytes, _mm512_load_si512(pick.weight));
+        sums[i] = _mm512_add_epi32(sums[i], _mm512_madd_epi16(row[i], weight));
       }
+      if (!step.ends) continue;
+      store_row<kGroups>(plan, sums, out, width);
+      out += plan.columns.output;
+      ++done;
     }
-    at += Picture::kStride;
-    const __m512i weight = _mm512_set1_epi16(step.weight);
-    for (int i = 0; i < kGroups; ++i) {
-      sums[i] = _mm512_add_epi32(sums[i], _mm512_madd_epi16(row[i], weight));
-    }
-    if (!step.ends) continue;
-    store_row<kGroups>(plan, sums, out, width);
-    out += plan.columns.output;
+    shared = false;
     const __m512i carry = _mm512_set1_epi16(step.carry);
     for (int i = 0; i < kGroups; ++i) {
       sums[i] = _mm512_add_epi32(half, _mm512_madd_epi16(row[i], carry));
@@ -116,31 +133,29 @@ void resize_columns(const AreaPlan& plan, const Pixels& pixels, const Pick512* p
 }
 
 template <int kGroups, class Pixels>
-void resize_with(const AreaPlan& plan, const Pixels& pixels, uint8_t* out) {
+void resize_with(const AreaPlan& plan, const Pixels& pixels, const Target& target) {
   for (int group = 0; group < plan.groups; group += kGroups) {
-    const Pick512* picks = plan.picks512.data() + group * plan.quads;
-    const int width = plan.columns.output - 16 * group;
     if (plan.far) {
-      resize_columns<kGroups, true>(plan, pixels, picks, out + 16 * group, width);
+      resize_columns<kGroups, true>(plan, pixels, group, target);
     } else {
-      resize_columns<kGroups, false>(plan, pixels, picks, out + 16 * group, width);
+      resize_columns<kGroups, false>(plan, pixels, group, target);
     }
   }
 }
 
 template <class Pixels>
-void resize(const AreaPlan& plan, const Pixels& pixels, uint8_t* out) {
-  if (plan.groups % 6 == 0) return resize_with<6>(plan, pixels, out);
-  if (plan.groups == 4) return resize_with<4>(plan, pixels, out);
-  resize_with<2>(plan, pixels, out);
+void resize(const AreaPlan& plan, const Pixels& pixels, const Target& target) {
+  if (plan.groups % 6 == 0) return resize_with<6>(plan, pixels, target);
+  if (plan.groups == 4) return resize_with<4>(plan, pixels, target);
+  resize_with<2>(plan, pixels, target);
 }
 
 }  // namespace
 
-void area_avx512(const AreaPlan& plan, const Source& source, uint8_t* out) {
-  if (source.pixels[1]) return resize(plan, Brighter(source), out);
-  if (source.lut[0]) return resize(plan, Indices(source), out);
-  resize(plan, Bytes(source), out);
+void area_avx512(const AreaPlan& plan, const Source& source, const Target& target) {
+  if (source.two()) return resize(plan, Brighter(source), target);
+  if (source.lut[0]) return resize(plan, Indices(source), target);
+  resize(plan, Bytes(source), target);
 }
 
 }  // namespace wz::observing

@@ -45,15 +45,15 @@ class Reader {
   }
 
   const uint8_t* row(int y) {
-    const ptrdiff_t at = static_cast<ptrdiff_t>(plan_.top + y) * Picture::kStride;
-    if (!lut_[0]) return source_.pixels[0] + at + plan_.left;
+    const uint8_t* first = source_.lines[0].line(plan_.top + y);
+    if (!lut_[0]) return first + plan_.left;
     uint8_t* bytes = bytes_[y & 1];
     if (held_[y & 1] != y) {
       held_[y & 1] = y;
-      (*lut_[0])(source_.pixels[0] + at, bytes);
+      (*lut_[0])(first, bytes);
       if (lut_[1]) {
         uint8_t second[kWidth];
-        (*lut_[1])(source_.pixels[1] + at, second);
+        (*lut_[1])(source_.lines[1].line(plan_.top + y), second);
         for (int x = 0; x < kWidth; ++x) bytes[x] = std::max(bytes[x], second[x]);
       }
     }
@@ -97,30 +97,30 @@ void write_row(const AreaPlan& plan, const Sums& sums, uint8_t* out) {
   for (int i = 0; i < axis.output; ++i, weights += axis.taps) {
     const uint16_t* first = sums.data() + axis.first[static_cast<size_t>(i)];
     const uint32_t n = weigh<kTaps>(first, weights, axis.taps) + half;
-    const uint32_t quotient =
-        division.exact ? (n >> division.before) * division.factor >> 16 >> division.after
-                       : n / total;
+    const uint32_t quotient = division.exact
+                                  ? (n >> division.before) * division.factor >> 16 >> division.after
+                                  : n / total;
     out[i] = static_cast<uint8_t>(quotient);
   }
 }
 
 }  // namespace
 
-void area_portable(const AreaPlan& plan, const Source& source, uint8_t* out) {
+void area_portable(const AreaPlan& plan, const Source& source, const Target& target) {
   Reader reader(plan, source);
   const Axis& axis = plan.rows;
   auto* const write = plan.columns.taps == 4   ? write_row<4>
                       : plan.columns.taps == 3 ? write_row<3>
                                                : write_row<0>;
   Sums sums;
-  for (int i = 0; i < axis.output; ++i, out += plan.columns.output) {
+  for (int i = target.begin; i < target.end; ++i) {
     sums.fill(0);
     for (int tap = 0; tap < axis.count[static_cast<size_t>(i)]; ++tap) {
       const int y = axis.first[static_cast<size_t>(i)] + tap;
       if (y < plan.black_rows) continue;
       add_row(reader.row(y), axis.weight(i, tap), plan.columns.source, sums);
     }
-    write(plan, sums, out);
+    write(plan, sums, target.out + i * plan.columns.output);
   }
 }
 

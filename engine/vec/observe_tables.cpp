@@ -7,10 +7,8 @@
 namespace wz::observing {
 namespace {
 
-constexpr int kMargin = Picture::kMargin;
-
-/// Bytes to load for one pick may not reach over the end of a row.
-constexpr int last_offset(int window) { return kWidth + kMargin - window; }
+/// A window of bytes may reach past the screen, but not past the row.
+constexpr int last_offset(int window) { return Picture::kStride - 8 - window; }
 
 bool weights_fit(const Axis& axis) {
   // Products are summed in signed pairs of 16 bits.
@@ -31,9 +29,9 @@ void fill_pick(const Axis& axis, int left, int out, int quad, int origin, uint8_
   for (int i = 0; i < 4; ++i) {
     const int tap = 4 * quad + i;
     const bool used = out < axis.output && tap < axis.count[static_cast<size_t>(out)];
-    index[i] = used ? static_cast<uint8_t>(left + axis.first[static_cast<size_t>(out)] + tap -
-                                           origin)
-                    : uint8_t{0};
+    index[i] =
+        used ? static_cast<uint8_t>(left + axis.first[static_cast<size_t>(out)] + tap - origin)
+             : uint8_t{0};
     weight[i] = used ? static_cast<int8_t>(axis.weight(out, tap)) : int8_t{0};
   }
 }
@@ -50,54 +48,6 @@ bool reach(const Axis& axis, int begin, int end, int quad, int& low, int& high) 
     high = std::max(high, first + std::min(count, 4 * quad + 4) - 1);
   }
   return high >= low;
-}
-
-bool build_picks512(AreaPlan& plan, int window) {
-  constexpr int kOutputs = 16;
-  // Groups are worked on two, four or six at a time.
-  const int needed = (plan.columns.output + kOutputs - 1) / kOutputs;
-  const int chunk = needed > 4 ? 6 : needed > 2 ? 4 : 2;
-  plan.groups = (needed + chunk - 1) / chunk * chunk;
-  plan.picks512.assign(static_cast<size_t>(plan.groups * plan.quads), Pick512{});
-  for (int group = 0; group < plan.groups; ++group) {
-    for (int quad = 0; quad < plan.quads; ++quad) {
-      int low, high;
-      const int begin = group * kOutputs;
-      if (!reach(plan.columns, begin, begin + kOutputs, quad, low, high)) continue;
-      Pick512& pick = plan.picks512[static_cast<size_t>(group * plan.quads + quad)];
-      pick.offset = std::min(plan.left + low, last_offset(window));
-      if (plan.left + high - pick.offset >= window) return false;
-      for (int i = 0; i < kOutputs; ++i) {
-        fill_pick(plan.columns, plan.left, begin + i, quad, pick.offset, pick.index + 4 * i,
-                  pick.weight + 4 * i);
-      }
-    }
-  }
-  return true;
-}
-
-bool build_picks256(AreaPlan& plan) {
-  constexpr int kOutputs = 8, kWindow = 16;
-  plan.groups = (plan.columns.output + kOutputs - 1) / kOutputs;
-  plan.picks256.assign(static_cast<size_t>(plan.groups * plan.quads), Pick256{});
-  for (int group = 0; group < plan.groups; ++group) {
-    for (int quad = 0; quad < plan.quads; ++quad) {
-      Pick256& pick = plan.picks256[static_cast<size_t>(group * plan.quads + quad)];
-      for (int half = 0; half < 2; ++half) {
-        int low, high;
-        const int begin = group * kOutputs + 4 * half;
-        if (!reach(plan.columns, begin, begin + 4, quad, low, high)) continue;
-        pick.offset[half] = std::min(plan.left + low, last_offset(kWindow));
-        if (plan.left + high - pick.offset[half] >= kWindow) return false;
-        for (int i = 0; i < 4; ++i) {
-          const int at = 16 * half + 4 * i;
-          fill_pick(plan.columns, plan.left, begin + i, quad, pick.offset[half], pick.index + at,
-                    pick.weight + at);
-        }
-      }
-    }
-  }
-  return true;
 }
 
 std::vector<RowStep> row_steps(const Axis& rows, int black_rows) {
@@ -164,6 +114,61 @@ Division::Division(uint32_t total) {
   exact = false;
 }
 
+bool AreaPlan::build_picks512(int window) {
+  constexpr int kOutputs = 16;
+  // Groups are worked on two, four or six at a time.
+  const int needed = (columns.output + kOutputs - 1) / kOutputs;
+  const int chunk = needed > 4 ? 6 : needed > 2 ? 4 : 2;
+  groups = (needed + chunk - 1) / chunk * chunk;
+  picks512.assign(static_cast<size_t>(groups * quads), Pick512{});
+  for (int group = 0; group < groups; ++group) {
+    for (int quad = 0; quad < quads; ++quad) {
+      int low, high;
+      const int begin = group * kOutputs;
+      if (!reach(columns, begin, begin + kOutputs, quad, low, high)) continue;
+      Pick512& pick = picks512[static_cast<size_t>(group * quads + quad)];
+      pick.offset = std::min(left + low, last_offset(window));
+      if (left + high - pick.offset >= window) return false;
+      for (int i = 0; i < kOutputs; ++i) {
+        fill_pick(columns, left, begin + i, quad, pick.offset, pick.index + 4 * i,
+                  pick.weight + 4 * i);
+      }
+    }
+  }
+  return true;
+}
+
+/// Eight outputs make a group. The instruction that adds neighbours up wants them in this order:
+/// with two picks, windows hold outputs 0 1, 4 5 and 2 3, 6 7; with four, 0, 4 and 1, 5 and so on.
+bool AreaPlan::build_picks256() {
+  constexpr int kOutputs = 8, kWindow = 8;
+  if (rows.total > 127 || columns.taps > kWindow) return false;
+  picks = columns.taps > 4 ? 4 : 2;
+  const int in_window = 4 / picks;
+  groups = ((columns.output + kOutputs - 1) / kOutputs + 3) / 4 * 4;
+  picks256.assign(static_cast<size_t>(groups * picks), Pick256{});
+  for (int i = 0; i < groups * picks * 2; ++i) {
+    const int group = i / (2 * picks), number = i / 2 % picks, half = i % 2;
+    const int begin = kOutputs * group + 4 * half + in_window * number;
+    if (begin >= columns.output) continue;
+    Pick256& pick = picks256[static_cast<size_t>(group * picks + number)];
+    const int origin = columns.first[static_cast<size_t>(begin)];
+    pick.offset[half] = origin;
+    for (int slot = 0; slot < kWindow; ++slot) {
+      const int per_output = kWindow / in_window;
+      const int out = begin + slot / per_output, tap = slot % per_output;
+      if (out >= columns.output || tap >= columns.count[static_cast<size_t>(out)]) continue;
+      const int at = columns.first[static_cast<size_t>(out)] + tap - origin;
+      if (at >= kWindow) return false;
+      const int word = 8 * half + slot;
+      pick.index[2 * word] = static_cast<uint8_t>(2 * at);
+      pick.index[2 * word + 1] = static_cast<uint8_t>(2 * at + 1);
+      pick.weight[word] = static_cast<int16_t>(columns.weight(out, tap));
+    }
+  }
+  return true;
+}
+
 AreaPlan::AreaPlan(const Box& box, int black_row_count, int height, int width, Simd level)
     : rows(box.height, height),
       columns(box.width, width),
@@ -172,14 +177,14 @@ AreaPlan::AreaPlan(const Box& box, int black_row_count, int height, int width, S
       black_rows(std::clamp(black_row_count, 0, box.height)),
       division(total()) {
   const bool shrinks = rows.output <= rows.source && columns.output <= columns.source;
-  if (level == Simd::kPortable || !shrinks || !division.exact || !weights_fit(columns)) return;
-  steps = row_steps(rows, black_rows);
-  quads = (columns.taps + 3) / 4;
-  if (level == Simd::kAvx512) {
-    far = quads > 1 || !build_picks512(*this, 64);
+  if (!shrinks || !division.exact) return;
+  if (level == Simd::kAvx512 && weights_fit(columns)) {
+    steps = row_steps(rows, black_rows);
+    quads = (columns.taps + 3) / 4;
+    far = quads > 1 || !build_picks512(64);
     // Whole sums of one row must fit 15 bits where they have several quads.
-    if (far && (columns.total > 128 || !build_picks512(*this, 128))) picks512.clear();
-  } else if (quads > 1 || rows.taps > kRowsAtOnce256 || !build_picks256(*this)) {
+    if (far && (columns.total > 128 || !build_picks512(128))) picks512.clear();
+  } else if (level == Simd::kAvx2 && !build_picks256()) {
     picks256.clear();
   }
 }

@@ -55,21 +55,31 @@ struct alignas(64) Pick512 {
   int32_t offset;
 };
 
-/// Eight output pixels of four source pixels each; four from each of two 16-byte windows.
+/// Columns of sums, picked as sixteen 16-bit values from two windows of eight: in each window two
+/// output pixels of up to four source pixels, or one of up to eight.
 struct alignas(32) Pick256 {
   uint8_t index[32];
-  int8_t weight[32];
+  int16_t weight[16];
   int32_t offset[2];
 };
 
-/// Most source rows under one output row that the AVX2 code can take.
-inline constexpr int kRowsAtOnce256 = 20;
+/// Lines of palette indices or of bytes in memory: rows of `Picture::kStride` bytes.
+struct Lines {
+  const uint8_t* rows = nullptr;
+  const uint8_t* shift = nullptr;
+  int first = 0;  ///< the line of the screen that the first row holds
 
-/// The pixels a resize reads: rows of `Picture::kStride` bytes, given at the first visible pixel.
-/// With `lut`, bytes are indices 0..31 into 64 entries; with a second picture the brighter wins.
+  const uint8_t* line(int y) const {
+    return rows + (y - first) * Picture::kStride + shift[y - first];
+  }
+};
+
+/// The pixels a resize reads. With `lut`, they are indices 0..31 into 64 entries; with a second
+/// picture the brighter pixel wins. Black rows are not read.
 struct Source {
-  const uint8_t* pixels[2] = {};
+  Lines lines[2];
   const uint8_t* lut[2] = {};
+  bool two() const { return lines[1].rows != nullptr; }
 };
 
 struct AreaPlan {
@@ -79,24 +89,38 @@ struct AreaPlan {
   int black_rows;  ///< source rows that are black
   Division division;
   std::vector<RowStep> steps;
-  std::vector<Pick512> picks512;  ///< [groups][quads]; empty where this cannot serve
-  std::vector<Pick256> picks256;
+
+  std::vector<Pick512> picks512;  ///< [groups of 16][quads]; empty where this cannot serve
+  std::vector<Pick256> picks256;  ///< [groups of 8][picks]; likewise
   int groups = 0;
-  int quads = 0;
+  int quads = 0;     ///< tap quads of an output pixel
+  int picks = 0;     ///< two or four
   bool far = false;  ///< picks512 reach over 128 bytes
 
   struct Box {
     int top, left, height, width;
   };
   AreaPlan(const Box& box, int black_row_count, int height, int width, Simd level);
+
   uint32_t total() const {
     return static_cast<uint32_t>(rows.total) * static_cast<uint32_t>(columns.total);
   }
+  bool vectorised() const { return !picks512.empty() || !picks256.empty(); }
+
+ private:
+  bool build_picks512(int window);
+  bool build_picks256();
 };
 
-/// Each writes `rows.output` rows of `columns.output` bytes. The SIMD ones need their picks.
-void area_portable(const AreaPlan& plan, const Source& source, uint8_t* out);
-void area_avx2(const AreaPlan& plan, const Source& source, uint8_t* out);
-void area_avx512(const AreaPlan& plan, const Source& source, uint8_t* out);
+/// A range of output rows and where the first row of all goes.
+struct Target {
+  int begin, end;
+  uint8_t* out;
+};
+
+/// Each writes rows of `columns.output` bytes. The vectorised ones need their picks.
+void area_portable(const AreaPlan& plan, const Source& source, const Target& target);
+void area_avx2(const AreaPlan& plan, const Source& source, const Target& target);
+void area_avx512(const AreaPlan& plan, const Source& source, const Target& target);
 
 }  // namespace wz::observing

@@ -41,7 +41,9 @@ bool spin(bool allowed, Ready ready) {
 struct Ticket {
   uint64_t word;
 
-  static Ticket make(uint64_t job, int count) { return {job << 40 | static_cast<uint64_t>(count) << 20}; }
+  static Ticket make(uint64_t job, int count) {
+    return {job << 40 | static_cast<uint64_t>(count) << 20};
+  }
   uint64_t job() const { return word >> 40; }
   int count() const { return static_cast<int>(word >> 20 & Pool::kMaxCount); }
   int next() const { return static_cast<int>(word & Pool::kMaxCount); }

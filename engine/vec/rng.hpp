@@ -16,9 +16,7 @@ struct Rng {
   }
 
   /// 0..count-1. For the small counts used here the bias is below 2^-32.
-  uint32_t below(uint32_t count) {
-    return static_cast<uint32_t>((next() >> 32) * count >> 32);
-  }
+  uint32_t below(uint32_t count) { return static_cast<uint32_t>((next() >> 32) * count >> 32); }
 
   /// True with this probability.
   bool chance(double probability) {

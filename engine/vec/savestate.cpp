@@ -18,17 +18,6 @@ uint64_t checksum(std::span<const uint8_t> payload) {
   return hash.value();
 }
 
-std::vector<uint8_t> seal(uint64_t fingerprint, std::span<const uint8_t> payload) {
-  Writer writer;
-  writer.block(kMagic, sizeof kMagic);
-  writer.number(kVersion);
-  writer.number(fingerprint);
-  writer.number(static_cast<uint64_t>(payload.size()));
-  writer.number(checksum(payload));
-  writer.block(payload.data(), payload.size());
-  return std::move(writer.bytes());
-}
-
 /// The payload, once everything around it is right.
 std::span<const uint8_t> open(std::span<const uint8_t> bytes, uint64_t expected) {
   Reader reader(bytes);
@@ -80,6 +69,17 @@ void describe_lane(Archive& archive, L& lane) {
 
 }  // namespace
 
+std::vector<uint8_t> seal_state(uint64_t fingerprint, std::span<const uint8_t> payload) {
+  Writer writer;
+  writer.block(kMagic, sizeof kMagic);
+  writer.number(kVersion);
+  writer.number(fingerprint);
+  writer.number(static_cast<uint64_t>(payload.size()));
+  writer.number(checksum(payload));
+  writer.block(payload.data(), payload.size());
+  return std::move(writer.bytes());
+}
+
 template <Console C>
 std::vector<uint8_t> save_lane(const Lane<C>& lane, const LaneContext<C>& context) {
   if (lane.status == LaneStatus::kNew) {
@@ -94,7 +94,7 @@ std::vector<uint8_t> save_lane(const Lane<C>& lane, const LaneContext<C>& contex
   std::vector<uint8_t> history(context.stack_bytes());
   lane.write_stack(context, history.data());
   writer.block(history.data(), history.size());
-  return seal(fingerprint(context.config, *context.cart), writer.bytes());
+  return seal_state(fingerprint(context.config, *context.cart), writer.bytes());
 }
 
 template <Console C>
@@ -126,7 +126,7 @@ template <Console C>
 std::vector<uint8_t> save_console(const typename C::State& state, uint64_t fingerprint) {
   Writer writer;
   save_machine(writer, state);
-  return seal(fingerprint, writer.bytes());
+  return seal_state(fingerprint, writer.bytes());
 }
 
 template <Console C>

@@ -24,4 +24,11 @@ std::vector<uint8_t> save_console(const typename C::State& state, uint64_t finge
 template <Console C>
 typename C::State load_console(std::span<const uint8_t> bytes, uint64_t fingerprint);
 
+/// Wraps a payload as the functions above expect it. Fuzzers use it to get past the checksum and
+/// reach the checks behind it.
+std::vector<uint8_t> seal_state(uint64_t fingerprint, std::span<const uint8_t> payload);
+
+/// Bytes of a sealed state before its payload.
+inline constexpr size_t kSealBytes = 8 + 4 + 8 + 8 + 8;
+
 }  // namespace wz

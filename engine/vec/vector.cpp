@@ -31,8 +31,8 @@ Vector::Vector(const LaneConfig& config, CartridgePtr cart,
   lanes_ = LaneSet::make(config, std::move(cart), native_ ? native_->code() : NativeCode{}, simd,
                          std::move(stages), num_threads);
   async_ = std::make_unique<AsyncSteps>(*lanes_, num_threads);
-  pool_ = std::make_unique<Pool>(num_threads,
-                                 [async = async_.get()](int thread) { return async->work(thread); });
+  pool_ = std::make_unique<Pool>(
+      num_threads, [async = async_.get()](int thread) { return async->work(thread); });
 }
 
 Vector::~Vector() = default;
@@ -78,9 +78,8 @@ void Vector::require_idle(const char* what) {
 void Vector::check_action(int64_t action, int64_t lane) const {
   const auto count = static_cast<int64_t>(config_.buttons.size());
   if (action < 0 || action >= count) {
-    throw std::invalid_argument("the action of lane " + std::to_string(lane) +
-                                " must be in 0.." + std::to_string(count - 1) + ", and is " +
-                                std::to_string(action));
+    throw std::invalid_argument("the action of lane " + std::to_string(lane) + " must be in 0.." +
+                                std::to_string(count - 1) + ", and is " + std::to_string(action));
   }
 }
 
@@ -88,7 +87,8 @@ void Vector::check_steppable(int lane) const {
   const LaneStatus status = lanes_->status(lane);
   if (status == LaneStatus::kRunning) return;
   if (status == LaneStatus::kNew) {
-    throw std::runtime_error("lane " + std::to_string(lane) + " must be reset before it is stepped");
+    throw std::runtime_error("lane " + std::to_string(lane) +
+                             " must be reset before it is stepped");
   }
   if (config_.autoreset == Autoreset::kDisabled) {
     throw std::runtime_error("the episode of lane " + std::to_string(lane) +

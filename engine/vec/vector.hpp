@@ -22,8 +22,8 @@ class Vector {
  public:
   using Stages = std::vector<std::vector<uint8_t>>;
 
-  Vector(const LaneConfig& config, CartridgePtr cart,
-         std::shared_ptr<const native::Library> native, Simd simd, Stages stages, int num_threads);
+  Vector(const LaneConfig& config, CartridgePtr cart, std::shared_ptr<const native::Library> native,
+         Simd simd, Stages stages, int num_threads);
   ~Vector();
 
   int num_lanes() const { return num_lanes_; }

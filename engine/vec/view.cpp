@@ -46,11 +46,11 @@ void cut_out(const ObserveSpec& spec, const nespy::Machine& m, std::vector<uint8
   }
 }
 
-void resize_nearest(const uint8_t* image, const Window& from, uint8_t* out, int height,
-                    int width) {
+void resize_nearest(const uint8_t* image, const Window& from, uint8_t* out, int height, int width) {
   for (int y = 0; y < height; ++y) {
-    const uint8_t* row = image + static_cast<ptrdiff_t>(y * from.height / height) * from.width;
-    for (int x = 0; x < width; ++x) *out++ = row[x * from.width / width];
+    const uint8_t* row =
+        image + static_cast<ptrdiff_t>(nearest_pixel(y, from.height, height)) * from.width;
+    for (int x = 0; x < width; ++x) *out++ = row[nearest_pixel(x, from.width, width)];
   }
 }
 
@@ -68,8 +68,7 @@ void resize_image(const ObservePlan& plan, NesPyScratch& scratch, uint8_t* out) 
       resize_area(scratch.plane.data(), window.height, window.width, scratch.resized.data(),
                   spec.height, spec.width, plan.level());
     } else {
-      resize_nearest(scratch.plane.data(), window, scratch.resized.data(), spec.height,
-                     spec.width);
+      resize_nearest(scratch.plane.data(), window, scratch.resized.data(), spec.height, spec.width);
     }
     for (size_t i = 0; i < size; ++i) out[i * channels + c] = scratch.resized[i];
   }
