@@ -11,7 +11,7 @@ namespace wz::bus {
 /// $2000-$7FFF: PPU registers, controllers, and what NROM leaves open.
 uint8_t read_io(Machine* m, const Cartridge* cart, uint16_t address, int32_t start, int32_t end);
 
-/// Returns the time after the write: OAM DMA stops the CPU for 512 cycles.
+/// Returns the time after the write: OAM DMA stops the CPU for 513 cycles.
 int32_t write_io(Machine* m, const Cartridge* cart, uint16_t address, uint8_t value, int32_t start,
                  int32_t end);
 
