@@ -152,7 +152,7 @@ def test_nothing_flows_back_across_an_end(case: Case, data: st.DataObject) -> No
 
 def test_a_discount_for_each_lane() -> None:
     torch.manual_seed(0)
-    flags = torch.rand(6, 2) < 0.2
+    flags = torch.rand(6, 2) < 0.5
     steps = Steps(
         torch.randn(6, 2),
         torch.randn(6, 2),

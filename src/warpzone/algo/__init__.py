@@ -1,0 +1,1 @@
+"""What learning computes: returns, losses, schedules, the optimiser."""

@@ -1,0 +1,1 @@
+"""What is in flight between acting and learning: rollouts, frame stacking, replay."""

@@ -1,0 +1,1 @@
+"""Prioritised replay of rollout segments."""

@@ -1,0 +1,280 @@
+"""Prioritised replay of rollout segments: every update pushes, every N-th samples."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpzone.data.replay.sampler import (
+    BetaSchedule,
+    ScanSampler,
+    SlowGuard,
+    TreeSampler,
+    importance_weights,
+)
+from warpzone.data.replay.stats import DrawClock, ReplayStats, unique_ratio
+from warpzone.data.replay.storage import SegmentSpec, SegmentStorage
+from warpzone.data.types import Rollout, State
+
+PARTS = ("search", "gather", "copy")
+QUANTILES = (0.5, 0.9, 0.99)
+
+
+@dataclass(frozen=True)
+class ReplaySpec:
+    """How replay behaves."""
+
+    #: What is stored.
+    segment: SegmentSpec
+    #: The most memory it may take.
+    memory_bytes: int
+    #: How much priorities count: 0 draws evenly, 1 in proportion.
+    alpha: float = 0.6
+    #: The importance exponent over the run.
+    beta: BetaSchedule = field(default_factory=BetaSchedule)
+    #: Added to every priority, so that nothing is never drawn again.
+    epsilon: float = 1e-3
+    #: Samples are due at every N-th push.
+    sample_interval: int = 1
+    #: Segments that must be there before samples are due.
+    min_segments: int = 1
+    #: First steps of a segment that only bring the memory up to date and teach nothing.
+    burn_in: int = 0
+    #: Draw on the storage's device instead of the CPU.
+    device_sampler: bool = False
+    #: Give the device sampler up when it is slower than this three times in a row; None never.
+    fallback_ms: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.alpha <= 1.0:
+            raise ValueError(f"alpha must be in [0, 1], and is {self.alpha}")
+        if self.epsilon <= 0.0:
+            raise ValueError(f"epsilon must be above 0, and is {self.epsilon}")
+        if self.sample_interval < 1 or self.min_segments < 1:
+            raise ValueError(
+                "sample_interval and min_segments must be at least 1, and are "
+                f"{self.sample_interval} and {self.min_segments}"
+            )
+        if not 0 <= self.burn_in < self.segment.length:
+            raise ValueError(
+                f"a burn-in of {self.burn_in} steps leaves nothing to learn of segments of "
+                f"{self.segment.length}"
+            )
+        if self.min_segments > self.capacity:
+            raise ValueError(
+                f"replay waits for {self.min_segments} segments and has room for {self.capacity}"
+            )
+
+    @property
+    def capacity(self) -> int:
+        """Segments that fit into the memory."""
+        return self.segment.capacity(self.memory_bytes)
+
+
+class SegmentBatch(NamedTuple):
+    """N segments as lanes of a rollout, and what learning from them needs."""
+
+    rollout: Rollout
+    #: float32 [N]: importance weights, the largest 1.
+    weights: Tensor
+    #: bool [L, N]: the steps to learn from; false during burn-in.
+    mask: Tensor
+    #: int64 [N], where the segments were found.
+    slots: Tensor
+    #: int64 [N], which ones they were.
+    serials: Tensor
+
+
+def segment_priorities(errors: Tensor, mask: Tensor | None = None, eta: float = 0.9) -> Tensor:
+    """[L, N] TD errors -> [N]: eta * max + (1 - eta) * mean (Kapturowski et al. 2019)."""
+    sizes = errors.detach().abs()
+    if mask is None:
+        mask = torch.ones_like(sizes, dtype=torch.bool)
+    sizes = torch.where(mask, sizes, 0.0)
+    return eta * sizes.amax(0) + (1.0 - eta) * sizes.sum(0) / mask.sum(0).clamp(min=1)
+
+
+class Replay:
+    """Ties storage, sampler and statistics together."""
+
+    def __init__(
+        self,
+        spec: ReplaySpec,
+        *,
+        storage_device: torch.device | str = "cpu",
+        device: torch.device | str = "cpu",
+        seed: int = 0,
+        now: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Segments live on `storage_device`, samples are handed out on `device`."""
+        self.spec = spec
+        self.device = torch.device(device)
+        self.storage = SegmentStorage(spec.segment, spec.capacity, storage_device)
+        self.seed = seed
+        self.pushes = 0
+        self.samples = 0
+        self.sampler: TreeSampler | ScanSampler = self._make_sampler(spec.device_sampler)
+        self._guard = SlowGuard(spec.fallback_ms)
+        self._now = now
+        self._clock = self._make_clock()
+        self._unique_last = torch.zeros((), device=self.sampler.device)
+        self._unique_sum = torch.zeros((), dtype=torch.float64, device=self.sampler.device)
+        self._times = dict.fromkeys(PARTS, 0.0)
+        self._timed = 0
+
+    @property
+    def size(self) -> int:
+        """Segments stored."""
+        return self.storage.size
+
+    @property
+    def on_device(self) -> bool:
+        """Whether draws are made by the device sampler."""
+        return isinstance(self.sampler, ScanSampler)
+
+    @property
+    def due(self) -> bool:
+        """Whether the latest push is one after which to sample."""
+        on_turn = self.pushes > 0 and self.pushes % self.spec.sample_interval == 0
+        return on_turn and self.size >= self.spec.min_segments
+
+    def push(
+        self, rollout: Rollout, states: tuple[State, ...] = (), priorities: Tensor | None = None
+    ) -> Tensor:
+        """Stores a rollout's segments and returns their slots.
+
+        priorities: one for each segment stored; without them, new segments get the highest so far.
+        """
+        slots = self.storage.push(rollout, states)
+        if priorities is None:
+            self.sampler.set_new(slots)
+        else:
+            self.sampler.set(slots, self._weigh(priorities))
+        self.pushes += 1
+        return slots
+
+    def sample(self, count: int, progress: float) -> SegmentBatch:
+        """`count` segments, at a share of the run in [0, 1]."""
+        if self.size == 0:
+            raise ValueError("there is nothing to replay yet")
+        self._clock.lap("begin")
+        slots, probability = self.sampler.sample(count, self.size)
+        weights = importance_weights(probability, self.size, self.spec.beta(progress))
+        self._clock.lap("search")
+        rollout = self.storage.gather(slots)
+        serials = self.storage.serials(slots)
+        self._clock.lap("gather")
+        rollout = rollout.to(self.device, non_blocking=True)
+        weights = weights.to(self.device, non_blocking=True)
+        self._clock.lap("copy")
+        self._clock.close()
+        self._record_unique(slots)
+        self._record_times()
+        mask = torch.ones(rollout.length, count, dtype=torch.bool, device=self.device)
+        mask[: self.spec.burn_in] = False
+        return SegmentBatch(rollout, weights, mask, slots, serials)
+
+    def push_and_sample(
+        self, rollout: Rollout, count: int, progress: float, states: tuple[State, ...] = ()
+    ) -> SegmentBatch | None:
+        """What one update does: always push, and sample when it is due."""
+        self.push(rollout, states)
+        return self.sample(count, progress) if self.due else None
+
+    def update_priorities(self, batch: SegmentBatch, priorities: Tensor) -> None:
+        """Sets the priorities of a sample, [N].
+
+        A segment that was overwritten since, or whose priority is not finite, is left alone.
+        """
+        home = self.sampler.device
+        known = self.storage.serials(batch.slots).to(home) == batch.serials.to(home)
+        weights = self._weigh(priorities.detach().to(home))
+        usable = known & weights.isfinite()
+        current = self.sampler.get(batch.slots)
+        self.sampler.set(batch.slots, torch.where(usable, weights.to(current.dtype), current))
+
+    def stats(self) -> ReplayStats:
+        """Numbers to log; waits for the device."""
+        self._record_times()
+        weights = self.sampler.get(torch.arange(self.size)).double().cpu()
+        # Weights are priorities ** alpha; with alpha 0 they tell nothing about them.
+        exponent = 1.0 / self.spec.alpha if self.spec.alpha else 1.0
+        priorities = weights**exponent if self.size else torch.zeros(1, dtype=torch.float64)
+        middle, high, top = torch.quantile(priorities, torch.tensor(QUANTILES).double()).tolist()
+        means = {part: total / max(1, self._timed) for part, total in self._times.items()}
+        return ReplayStats(
+            fill=self.size / self.storage.capacity,
+            unique=float(self._unique_last),
+            avg_unique=float(self._unique_sum) / max(1, self.samples),
+            push_total=self.storage.written,
+            samples=self.samples,
+            priority_mean=float(priorities.mean()),
+            priority_p50=middle,
+            priority_p90=high,
+            priority_p99=top,
+            sample_ms=sum(means.values()),
+            search_ms=means["search"],
+            gather_ms=means["gather"],
+            copy_ms=means["copy"],
+            on_device=self.on_device,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything the next push, sample and update depend on."""
+        return {
+            "storage": self.storage.state_dict(),
+            "sampler": self.sampler.state_dict(),
+            "on_device": self.on_device,
+            "pushes": self.pushes,
+            "samples": self.samples,
+            "slow": self._guard.slow,
+            "unique": torch.stack([self._unique_last.double(), self._unique_sum]).cpu(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.storage.load_state_dict(state["storage"])
+        if bool(state["on_device"]) != self.on_device:
+            self.sampler = self._make_sampler(bool(state["on_device"]))
+            self._clock = self._make_clock()
+        self.sampler.load_state_dict(state["sampler"])
+        self.pushes = int(state["pushes"])
+        self.samples = int(state["samples"])
+        self._guard.slow = int(state["slow"])
+        last, total = state["unique"].to(self.sampler.device)
+        self._unique_last, self._unique_sum = last.float(), total
+
+    def _make_sampler(self, on_device: bool) -> TreeSampler | ScanSampler:
+        if on_device:
+            return ScanSampler(self.spec.capacity, self.seed, self.storage.device)
+        return TreeSampler(self.spec.capacity, self.seed)
+
+    def _make_clock(self) -> DrawClock:
+        return DrawClock(self.sampler.device, self._now)
+
+    def _weigh(self, priorities: Tensor) -> Tensor:
+        return (priorities.abs() + self.spec.epsilon) ** self.spec.alpha
+
+    def _record_unique(self, slots: Tensor) -> None:
+        self.samples += 1
+        self._unique_last = unique_ratio(slots)
+        self._unique_sum = self._unique_sum + self._unique_last
+
+    def _record_times(self) -> None:
+        for parts in self._clock.finished():
+            self._timed += 1
+            for name, milliseconds in parts.items():
+                self._times[name] += milliseconds
+            # Reading and moving segments costs the same whoever chose them.
+            if self.on_device and self._guard.record(parts["search"]):
+                self._fall_back()
+
+    def _fall_back(self) -> None:
+        tree = TreeSampler(self.spec.capacity, self.seed)
+        tree.take_weights(self.sampler.state_dict())
+        self.sampler = tree
+        self._clock = self._make_clock()
+        self._unique_last = self._unique_last.cpu()
+        self._unique_sum = self._unique_sum.cpu()

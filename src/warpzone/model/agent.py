@@ -1,0 +1,101 @@
+"""The agent: encoder -> (+ previous action) -> memory -> heads."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from warpzone.model.encoder import make_encoder
+from warpzone.model.gtrxl import Gtrxl, fit_state
+from warpzone.model.heads import Heads, NoisyLinear
+from warpzone.model.memory import Gru, Lstm, Memory, NoMemory, State
+from warpzone.model.spec import ModelSpec
+
+
+class Output(NamedTuple):
+    """What the agent makes of observations."""
+
+    #: float32 [..., A].
+    logits: Tensor
+    #: float32 [...].
+    value: Tensor
+    #: Memory after the last step.
+    state: State
+
+
+class Agent(nn.Module):
+    """Acting (`act`) and learning (`forward`) give the same logits for the same steps."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        super().__init__()
+        self.spec = spec
+        self.encoder = make_encoder(spec)
+        self.previous = None
+        if spec.previous_action:
+            # One row more than actions: no action came before an episode's first step.
+            self.previous = nn.Embedding(spec.actions + 1, spec.scaled_features)
+            nn.init.normal_(self.previous.weight, std=0.1)
+        self.memory = _make_memory(spec)
+        sigma = spec.noisy_sigma if spec.noisy else None
+        self.heads = Heads(self.memory.size, spec.actions, noisy_sigma=sigma)
+
+    def initial_state(self, batch: int, device: torch.device | str | None = None) -> State:
+        """Empty memory for `batch` lanes, where the weights are unless told otherwise."""
+        return self.memory.initial_state(batch, device or next(self.parameters()).device)
+
+    def fit_state(self, state: State) -> State:
+        """A state carried under another memory length, trimmed or padded to this agent's."""
+        if isinstance(self.memory, Gtrxl):
+            return fit_state(state, self.memory.memory_length)
+        return state
+
+    def act(self, obs: Tensor, previous_action: Tensor, state: State, starts: Tensor) -> Output:
+        """One step. obs: uint8 [B, stack, H, W]; previous_action and starts: [B]."""
+        x = self._features(obs, previous_action, starts)
+        x, state = self.memory.step(x, state, starts)
+        logits, value = self.heads(x)
+        return Output(logits, value, state)
+
+    def forward(self, obs: Tensor, previous_action: Tensor, state: State, starts: Tensor) -> Output:
+        """A sequence. obs: uint8 [T, B, stack, H, W]; previous_action and starts: [T, B]."""
+        flat = self._features(obs.flatten(0, 1), previous_action.flatten(), starts.flatten())
+        x, state = self.memory(flat.view(*starts.shape, -1), state, starts)
+        logits, value = self.heads(x)
+        return Output(logits, value, state)
+
+    def resample_noise(self, generator: torch.Generator) -> None:
+        """Draws the noise of noisy heads; call it once for a rollout, before acting."""
+        for layer in self._noisy():
+            layer.resample_noise(generator)
+
+    def zero_noise(self) -> None:
+        """Takes the noise out, for evaluation."""
+        for layer in self._noisy():
+            layer.zero_noise()
+
+    def _noisy(self) -> list[NoisyLinear]:
+        return [layer for layer in self.modules() if isinstance(layer, NoisyLinear)]
+
+    def _features(self, obs: Tensor, previous_action: Tensor, starts: Tensor) -> Tensor:
+        x: Tensor = self.encoder(obs)
+        if self.previous is not None:
+            x = x + self.previous(torch.where(starts, self.spec.actions, previous_action))
+        return F.relu(x)
+
+
+def _make_memory(spec: ModelSpec) -> Memory:
+    features = spec.scaled_features
+    if spec.memory == "gru":
+        return Gru(features, spec.memory_size)
+    if spec.memory == "lstm":
+        return Lstm(features, spec.memory_size)
+    if spec.memory == "gtrxl":
+        return Gtrxl(
+            features,
+            spec.memory_size,
+            layers=spec.memory_layers,
+            heads=spec.memory_heads,
+            memory_length=spec.memory_length,
+        )
+    return NoMemory(features)

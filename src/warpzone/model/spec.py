@@ -1,0 +1,125 @@
+"""What the network looks like, checked before anything is built."""
+
+from dataclasses import dataclass
+from math import isfinite
+
+ENCODERS = ("nature", "impala")
+MEMORIES = ("none", "gru", "lstm", "gtrxl")
+
+DEFAULT_CHANNELS = {"nature": (32, 64, 64), "impala": (16, 32, 32)}
+#: Kernel and stride of the three convolutions of the nature encoder.
+NATURE_LAYERS = ((8, 4), (4, 2), (3, 1))
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """The network. Two specs that differ in `memory_length` alone share their weights."""
+
+    #: Number of actions.
+    actions: int
+    #: Frames in an observation.
+    stack: int = 4
+    #: Height of a frame.
+    height: int = 84
+    #: Width of a frame.
+    width: int = 84
+    #: `nature` (three plain convolutions) or `impala` (residual stages).
+    encoder: str = "nature"
+    #: Channels of each convolution (nature) or stage (impala); () is the encoder's usual.
+    channels: tuple[int, ...] = ()
+    #: Residual blocks in a stage of impala.
+    blocks: int = 2
+    #: Width of the encoder's output.
+    features: int = 512
+    #: Multiplies channels and features.
+    width_multiplier: float = 1.0
+    #: Whether the network sees the action before.
+    previous_action: bool = False
+    #: `none`, `gru`, `lstm` or `gtrxl`.
+    memory: str = "none"
+    #: Width of the memory.
+    memory_size: int = 256
+    #: Layers of gtrxl.
+    memory_layers: int = 2
+    #: Attention heads of gtrxl.
+    memory_heads: int = 4
+    #: Steps that gtrxl looks back in each layer.
+    memory_length: int = 64
+    #: Whether the heads are noisy (NoisyNet).
+    noisy: bool = False
+    #: The noise's initial scale.
+    noisy_sigma: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.encoder not in ENCODERS:
+            raise ValueError(f"the encoder must be one of {_list(ENCODERS)}, not {self.encoder!r}")
+        if self.memory not in MEMORIES:
+            raise ValueError(f"the memory must be one of {_list(MEMORIES)}, not {self.memory!r}")
+        for name in ("actions", "stack", "height", "width", "features", "memory_size"):
+            self._at_least(name, 1)
+        for name in ("memory_layers", "memory_heads", "memory_length"):
+            self._at_least(name, 1)
+        self._at_least("blocks", 0)
+        if not isfinite(self.width_multiplier) or self.width_multiplier <= 0:
+            raise ValueError(f"width_multiplier must be above 0, and is {self.width_multiplier}")
+        if not isfinite(self.noisy_sigma) or self.noisy_sigma <= 0:
+            raise ValueError(f"noisy_sigma must be above 0, and is {self.noisy_sigma}")
+        self._check_channels()
+        self._check_size()
+        if self.memory == "gtrxl" and self.memory_size % self.memory_heads:
+            raise ValueError(
+                f"gtrxl divides its width among its heads: memory_size {self.memory_size} "
+                f"is not a multiple of memory_heads {self.memory_heads}"
+            )
+
+    @property
+    def scaled_channels(self) -> tuple[int, ...]:
+        """Channels after the multiplier."""
+        channels = self.channels or DEFAULT_CHANNELS[self.encoder]
+        return tuple(self._scaled(count) for count in channels)
+
+    @property
+    def scaled_features(self) -> int:
+        """Width of the encoder's output after the multiplier."""
+        return self._scaled(self.features)
+
+    @property
+    def picture_after(self) -> tuple[int, int]:
+        """Height and width of what the convolutions leave."""
+        return self._after(self.height), self._after(self.width)
+
+    def _scaled(self, count: int) -> int:
+        return max(1, round(count * self.width_multiplier))
+
+    def _after(self, size: int) -> int:
+        if self.encoder == "nature":
+            for kernel, stride in NATURE_LAYERS:
+                size = (size - kernel) // stride + 1
+            return size
+        for _ in self.scaled_channels:
+            size = (size + 1) // 2
+        return size
+
+    def _at_least(self, name: str, least: int) -> None:
+        if getattr(self, name) < least:
+            raise ValueError(f"{name} must be at least {least}, and is {getattr(self, name)}")
+
+    def _check_channels(self) -> None:
+        if any(count < 1 for count in self.channels):
+            raise ValueError(f"channels must all be at least 1, and are {self.channels}")
+        if self.encoder == "nature" and len(self.channels) not in (0, len(NATURE_LAYERS)):
+            raise ValueError(
+                f"the nature encoder has {len(NATURE_LAYERS)} convolutions and needs as many "
+                f"channels, not {len(self.channels)}"
+            )
+
+    def _check_size(self) -> None:
+        if min(self.picture_after) < 1:
+            raise ValueError(
+                f"frames of {self.height}x{self.width} are too small for the {self.encoder} "
+                f"encoder; it needs 36x36 or more"
+            )
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return ", ".join(names)

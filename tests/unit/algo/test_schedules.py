@@ -1,0 +1,57 @@
+"""Schedules at their ends and between."""
+
+import math
+
+import pytest
+
+from warpzone.algo.schedules import Anneal, Schedule
+
+
+@pytest.mark.parametrize("kind", ["linear", "cosine"])
+@pytest.mark.parametrize("warmup", [0.0, 0.1])
+def test_ends(kind: str, warmup: float) -> None:
+    schedule = Schedule(3e-4, 1e-5, kind, warmup)
+    assert schedule(0.0) == (0.0 if warmup else 3e-4)
+    assert schedule(warmup) == 3e-4
+    assert schedule(1.0) == 1e-5
+    assert schedule(1.5) == 1e-5
+    values = [schedule(warmup + (1.0 - warmup) * k / 50) for k in range(51)]
+    assert values == sorted(values, reverse=True)
+
+
+def test_shapes() -> None:
+    assert Schedule(2.0, 0.0, "linear")(0.25) == pytest.approx(1.5)
+    assert Schedule(2.0, 0.0, "cosine")(0.25) == pytest.approx(1.0 + math.cos(math.pi / 4))
+    assert Schedule(2.0, 0.0, "cosine", warmup=0.5)(0.75) == pytest.approx(1.0)
+    assert Schedule(2.0, 0.0, "cosine", warmup=0.5)(0.25) == pytest.approx(1.0)
+    assert Schedule(2.0, 7.0)(0.9) == 2.0
+    assert Schedule(2.0, warmup=0.2)(0.1) == pytest.approx(1.0)
+
+
+def test_steps_are_shares_of_the_run() -> None:
+    short, long = Schedule(1.0, 0.0, "linear", 0.1), Schedule(1.0, 0.0, "linear", 0.1)
+    assert [short.at(k, 10) for k in range(10)] == [long.at(k * 100, 1000) for k in range(10)]
+    with pytest.raises(ValueError, match="at least one step"):
+        short.at(0, 0)
+
+
+def test_entropy_anneals_to_exactly_zero() -> None:
+    entropy = Anneal(0.02, 0.0, until=0.8, hold=0.2)
+    assert entropy(0.0) == entropy(0.2) == 0.02
+    assert entropy(0.5) == pytest.approx(0.01)
+    assert entropy(0.8) == entropy(1.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Schedule(1.0, kind="step"), "one of constant, linear, cosine, not 'step'"),
+        (lambda: Schedule(1.0, warmup=1.0), "share of the run"),
+        (lambda: Schedule(math.inf), "finite"),
+        (lambda: Anneal(1.0, until=0.2, hold=0.2), "hold < until"),
+        (lambda: Anneal(math.nan), "finite"),
+    ],
+)
+def test_nonsense_is_refused(make: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()  # type: ignore[operator]

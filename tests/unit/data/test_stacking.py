@@ -1,0 +1,76 @@
+"""Stacks gathered from frames stored once against stacks of the frames a lane really saw."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference_replay import ToyLanes
+
+from warpzone.data.stacking import carry_history, stack_frames, stack_sequence, stack_step
+from warpzone.data.types import check
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    lanes=st.integers(1, 4),
+    stack=st.integers(1, 5),
+    length=st.integers(1, 9),
+    seed=st.integers(0, 2**32),
+    end=st.sampled_from([0.0, 0.2, 0.7, 1.0]),
+)
+def test_stacks_are_what_lanes_saw(
+    lanes: int, stack: int, length: int, seed: int, end: float
+) -> None:
+    toy = ToyLanes(lanes, stack, actions=3, seed=seed, end=end)
+    history = None
+    for _ in range(3):
+        rollout, seen = toy.rollout(length)
+        check(rollout)
+        assert (rollout.length, rollout.lanes, rollout.stack) == (length, lanes, stack)
+        expected = torch.from_numpy(seen)
+        assert torch.equal(stack_sequence(rollout.frames, rollout.age), expected)
+        if history is not None:
+            assert torch.equal(rollout.frames[:stack], history)
+        history = carry_history(rollout.frames, stack)
+
+        generator = torch.Generator().manual_seed(seed)
+        steps = torch.randint(0, length + 1, (7,), generator=generator)
+        picks = torch.randint(0, lanes, (7,), generator=generator)
+        stacked = stack_frames(rollout.frames, rollout.age, steps, picks)
+        assert torch.equal(stacked, expected[steps, picks])
+
+
+def test_a_step_is_stacked_while_the_rollout_grows() -> None:
+    rollout, seen = ToyLanes(3, 4, actions=3, seed=5, end=0.3).rollout(8)
+    growing = torch.zeros_like(rollout.frames)
+    growing[:3] = rollout.frames[:3]
+    for t in range(9):
+        growing[t + 3] = rollout.frames[t + 3]
+        for step in (t, torch.tensor(t)):
+            stacked = stack_step(growing, rollout.age[t], step, 4)
+            assert torch.equal(stacked, torch.from_numpy(seen[t]))
+
+
+def test_selecting_lanes_selects_them_everywhere() -> None:
+    state = (torch.arange(4.0)[:, None], torch.arange(4))
+    rollout, seen = ToyLanes(4, 3, actions=3, seed=1).rollout(5, state)
+    lanes = torch.tensor([2, 0])
+    few = rollout.select(lanes)
+    check(few)
+    assert torch.equal(stack_sequence(few.frames, few.age), torch.from_numpy(seen)[:, lanes])
+    assert torch.equal(few.last_value, rollout.last_value[lanes])
+    assert [part.tolist() for part in few.state] == [[[2.0], [0.0]], [2, 0]]
+    assert torch.equal(few.starts, few.age == 0)
+    assert torch.equal(few.to("cpu").logits, few.logits)
+
+
+def test_a_rollout_that_does_not_fit_is_refused() -> None:
+    rollout, _ = ToyLanes(2, 3, actions=3, seed=1).rollout(5)
+    with pytest.raises(ValueError, match=r"age must have the shape \(6, 2\), not \(5, 2\)"):
+        check(rollout._replace(age=rollout.age[1:]))
+    with pytest.raises(ValueError, match="needs at least 6 frames, and has 5"):
+        check(rollout._replace(frames=rollout.frames[:5]))
+    with pytest.raises(ValueError, match=r"forced must be torch\.bool"):
+        check(rollout._replace(forced=rollout.forced.long()))
+    with pytest.raises(ValueError, match="2 lanes has a memory state of 3 lanes"):
+        check(rollout._replace(state=(torch.zeros(3, 1),)))
