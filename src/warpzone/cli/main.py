@@ -9,6 +9,7 @@ from collections.abc import Sequence
 #: Subcommand -> what the overview says about it. The file of the same name in this folder has
 #: `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
+    "train": "train an agent",
     "rom": "install, show and verify the ROM",
     "play": "play a stage or a movie: scripted, random or by keyboard",
     "bench": "measure speed, as JSON",

@@ -1,0 +1,172 @@
+"""The flags of training: derived from the configuration by tyro, refused with one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import re
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from warpzone.config import ConfigError, TrainConfig, load_preset, preset_names
+
+DEFAULT_PRESET = "quick"
+
+
+def resolve(words: Sequence[str], *, prog: str, about: str) -> TrainConfig:
+    """The configuration that a preset and flags describe. `--help` prints the flags and ends the
+    program."""
+    rest = list(words)
+    base = preset_config(take(rest, "--preset") or DEFAULT_PRESET)
+    run_name = os.environ.get("RUN_NAME") or base.run_name
+    flags = _parse(rest, base.replace(run_name=run_name), prog, about)
+    config = TrainConfig(**dataclasses.asdict(flags))
+    check(config)
+    return config
+
+
+def preset_config(name: str) -> TrainConfig:
+    """A preset whose values have the right types."""
+    try:
+        config = load_preset(name)
+        check(config)
+    except (TypeError, OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"preset {name} cannot be used: {error}") from error
+    return config
+
+
+def check(config: TrainConfig) -> None:
+    """Refuses what the dataclass itself cannot see: wrong types, numbers that are not finite, and
+    options that the engine or the network does not know."""
+    for name, kind in get_type_hints(TrainConfig).items():
+        value, flag = getattr(config, name), f"--{name.replace('_', '-')}"
+        if not _fits(value, kind):
+            raise ConfigError(f"{flag} must be {_describe(kind)}, not {value!r}")
+        if isinstance(value, float) and not isfinite(value):
+            raise ConfigError(f"{flag} must be finite, not {value}")
+    if config.run_name and config.run_name != Path(config.run_name).name:
+        raise ConfigError(f"--run-name is the name of one folder, not {config.run_name!r}")
+    from warpzone.env.actions import action_table
+    from warpzone.run.folder import model_spec
+    from warpzone.train.lanes import lane_options
+
+    try:
+        # One lane is enough: what lanes play does not depend on how many there are.
+        lane_options(config).engine_arguments(1)
+        model_spec(config, len(action_table(config.actions).masks))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(str(error)) from error
+
+
+def take(words: list[str], flag: str) -> str | None:
+    """Removes `flag VALUE` or `flag=VALUE`."""
+    for index, word in enumerate(words):
+        if word == flag:
+            if index + 1 >= len(words):
+                raise ConfigError(f"{flag} needs a value")
+            value = words[index + 1]
+            del words[index : index + 2]
+            return value
+        if word.startswith(flag + "="):
+            del words[index]
+            return word.partition("=")[2]
+    return None
+
+
+def take_switch(words: list[str], flag: str) -> bool:
+    """Removes a flag without a value; whether it was there."""
+    found = flag in words
+    if found:
+        words.remove(flag)
+    return found
+
+
+def as_file(config: TrainConfig, path: Path) -> str:
+    """JSON as in a run's folder, or TOML that `--preset` reads again."""
+    if path.suffix != ".toml":
+        return config.to_json() + "\n"
+    values = dataclasses.asdict(config)
+    # A string of JSON is one of TOML, and so are its numbers and booleans.
+    lines = [f"{name} = {json.dumps(value)}" for name, value in values.items() if value is not None]
+    return "\n".join(lines) + "\n"
+
+
+# --- tyro --------------------------------------------------------------------------------------
+@dataclasses.dataclass(frozen=True)
+class _Flags(TrainConfig):
+    """The same fields without their rules, which are applied once all flags are known."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
+def _parse(words: list[str], base: TrainConfig, prog: str, about: str) -> _Flags:
+    import tyro
+
+    described = f"{about} --preset NAME chooses the defaults shown below "
+    described += f"({', '.join(preset_names())}, or a TOML file)."
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return tyro.cli(
+                _Flags,
+                default=_Flags(**dataclasses.asdict(base)),
+                args=words,
+                prog=prog,
+                description=described,
+            )
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        raise ConfigError(_sentence(said.getvalue(), prog)) from stop
+
+
+def _sentence(box: str, prog: str) -> str:
+    """What tyro says in a frame, up to the first rule, as one sentence."""
+    lines: list[str] = []
+    for line in box.splitlines()[1:]:
+        text = line.strip("│| ").strip()
+        if not text.strip("─-═╰╯"):
+            break
+        lines.append(text)
+    text = " ".join(lines).rstrip(".")
+    if found := re.search(r"^Unrecognized options: (.*)", text):
+        unknown = found[1].split(", ")[0]
+        kind = "flag" if unknown.startswith("-") else "word"
+        return f"unknown {kind} {unknown}; `{prog} --help` shows what there is"
+    if found := re.search(r"(--[\w-]+): invalid literal for int\(\).*: (.*)$", text):
+        return f"{found[1]} must be a whole number, not {found[2]}"
+    if found := re.search(r"(--[\w-]+): could not convert string to float: (.*)$", text):
+        return f"{found[1]} must be a number, not {found[2]}"
+    if found := re.search(r"invalid choice (.*) for argument '(--[\w-]+)'.*\((.*)\)", text):
+        return f"{found[2]} must be one of {found[3].replace(chr(39), '')}, not {found[1]}"
+    if found := re.search(r"^Missing value for argument '(--[\w-]+)'", text):
+        return f"{found[1]} needs a value"
+    return text[:1].lower() + text[1:]
+
+
+# --- types ---------------------------------------------------------------------------------------
+def _fits(value: object, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if isinstance(kind, UnionType):
+        return any(_fits(value, one) for one in get_args(kind))
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _describe(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, get_args(kind)))}"
+    if isinstance(kind, UnionType):
+        return " or ".join(_describe(one) for one in get_args(kind) if one is not NoneType)
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "text")

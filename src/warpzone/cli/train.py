@@ -1,0 +1,167 @@
+"""`warpzone train`: from a preset and flags to a trained agent."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from warpzone.config import TrainConfig
+    from warpzone.train.loop import Result, Run
+
+PROG = "warpzone train"
+ABOUT = (
+    "Train an agent. --config-out FILE writes the resolved configuration (JSON, or TOML for "
+    "--preset); --dry-run prints it with an estimate of memory and time, and stops."
+)
+INTERRUPTED = 130
+
+
+def add_parser(subparsers: Any) -> None:
+    """The flags are derived from the configuration by tyro, so this only collects them."""
+    parser = subparsers.add_parser(
+        "train", help="train an agent", add_help=False, prefix_chars="\0"
+    )
+    parser.add_argument("words", nargs=argparse.REMAINDER)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trains, evaluates, and says where everything is."""
+    if importlib.util.find_spec("torch") is None:
+        return _fail("training needs PyTorch; install it with: pip install 'warpzone[train]'", 1)
+    from warpzone.cli import flags
+    from warpzone.config import ConfigError
+
+    words: list[str] = list(args.words)
+    try:
+        config_out = flags.take(words, "--config-out")
+        dry_run = flags.take_switch(words, "--dry-run")
+        config = flags.resolve(words, prog=PROG, about=ABOUT)
+        if config_out:
+            _write_config(config, Path(config_out))
+        return _estimate(config) if dry_run else _train(config)
+    except ConfigError as error:
+        return _fail(str(error), 2)
+
+
+def _write_config(config: TrainConfig, path: Path) -> None:
+    from warpzone.cli.flags import as_file
+    from warpzone.run.files import write_text
+
+    try:
+        write_text(path, as_file(config, path))
+    except OSError as error:
+        raise OSError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def _estimate(config: TrainConfig) -> int:
+    from warpzone.train.estimate import describe
+
+    text = describe(config)
+    print(config.to_json())
+    print(text)
+    return 0
+
+
+def _train(config: TrainConfig) -> int:
+    import torch
+    from safetensors import SafetensorError
+
+    from warpzone.train.estimate import refuse_impossible
+    from warpzone.train.learner import LearningError
+    from warpzone.train.loop import Run, choose_device
+
+    device = choose_device(config)
+    if device.type == "cpu":
+        why = "--device cpu" if config.device == "cpu" else "PyTorch sees no CUDA device here"
+        _say(f"{why}: the network runs on the CPU")
+    refuse_impossible(config, device)
+    training: Run | None = None
+    try:
+        training = Run(config)
+        _say(f"{training.folder.path} on {device}")
+        result = _learn(training)
+    except KeyboardInterrupt:
+        return _interrupted(training)
+    except LearningError as error:
+        return _fail(str(error), 1)
+    except torch.OutOfMemoryError as error:
+        return _fail(f"the GPU is full ({str(error).split('.')[0]}); lower --minibatch", 1)
+    except (OSError, SafetensorError) as error:
+        return _fail(_unwritable(error, config, training), 1)
+    _finish(result, str(device))
+    return 0
+
+
+def _learn(training: Run) -> Result:
+    from warpzone.train.progress import Progress
+
+    config = training.config
+    with Progress(config, f"warpzone · {config.stages} · {training.folder.path}") as progress:
+        return training.train(progress)
+
+
+def _finish(result: Result, device: str) -> None:
+    from warpzone.eval.evaluate import clears
+    from warpzone.eval.replay_video import write_best
+    from warpzone.video import VideoError
+
+    total = len(result.outcomes) // 2
+    print(
+        f"[train] {result.steps:,} steps in {result.seconds:.0f} s\n"
+        f"[train] the best weights clear {result.best_clears} of {total} start delays with argmax; "
+        f"the last ones, sampled, {clears(result.outcomes, 'sampled')}"
+    )
+    try:
+        path, episode = write_best(result.folder, device=device)
+    except VideoError as error:
+        _say(f"no video: {error}", "warn")
+    else:
+        end = "reaches the flag" if episode.cleared else f"comes to x={episode.furthest_x}"
+        print(
+            f"[train] video of the best run: {path} ({episode.stage}, start delay "
+            f"{episode.start_delay}, {end})"
+        )
+    print(f"[train] weights, metrics, episodes and evaluations: {result.folder}")
+
+
+def _interrupted(training: Run | None) -> int:
+    """Ctrl-C keeps what was learned."""
+    from warpzone.run.folder import WEIGHTS
+
+    if training is None:
+        _say("interrupted before the first step", "warn")
+        return INTERRUPTED
+    if training.learner.ema is not None:
+        training.learner.ema.copy_to(training.agent)
+    meta = {"global_step": training.global_step, "seconds": training.seconds}
+    try:
+        path = training.folder.save_weights(WEIGHTS, training.agent, meta)
+    except OSError as error:
+        _say(f"interrupted at step {training.global_step:,}; weights not saved: {error}", "warn")
+    else:
+        _say(f"interrupted at step {training.global_step:,}; weights saved in {path}", "warn")
+    return INTERRUPTED
+
+
+def _unwritable(error: Exception, config: TrainConfig, training: Run | None) -> str:
+    """The missing ROM speaks for itself; everything else is about the run's folder."""
+    from warpzone.rom import RomError
+
+    if isinstance(error, RomError):
+        return str(error).rstrip(".")
+    folder = training.folder.path if training is not None else Path(config.runs_dir)
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"the run's folder {folder} cannot be written: {reason}"
+
+
+def _say(text: str, kind: str = "") -> None:
+    print(f"[train]{f'[{kind}]' if kind else ''} {text}", file=sys.stderr, flush=True)
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"{PROG}: {sentence}.", file=sys.stderr)
+    return code

@@ -1,0 +1,1 @@
+"""A run: one folder with configuration, metrics and weights."""

@@ -1,0 +1,1 @@
+"""Training: lanes play, the collector fills rollouts, the learner improves the agent."""

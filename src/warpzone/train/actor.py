@@ -1,0 +1,139 @@
+"""Acting for one group of lanes: newest frames in, actions out, all between on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+from warpzone.config import TrainConfig
+from warpzone.data.types import State
+from warpzone.model.agent import Agent
+from warpzone.train.compiling import compiled
+
+WARM_UP = 3
+
+
+def autocast(config: TrainConfig, device: torch.device) -> AbstractContextManager[None]:
+    """bfloat16 on CUDA if wanted. The weight cache is off: it would outlive a recorded graph."""
+    if device.type != "cuda" or not config.amp:
+        return nullcontext()
+    return torch.autocast("cuda", torch.bfloat16, cache_enabled=False)
+
+
+class Actor:
+    """The network's view of a group of lanes. All tensors keep their place in memory, so that the
+    whole decision can be recorded once as a CUDA graph and replayed."""
+
+    def __init__(self, config: TrainConfig, agent: Agent, lanes: int, device: torch.device) -> None:
+        self._config = config
+        self._agent = agent
+        self._device = device
+        self._act = compiled(agent.act, config)
+        size = (lanes, config.size, config.size)
+        actions = agent.spec.actions
+        self.frame = torch.zeros(size, dtype=torch.uint8, device=device)
+        self.fresh = torch.ones(lanes, dtype=torch.bool, device=device)
+        self.stack = torch.zeros(
+            (lanes, config.frame_stack, config.size, config.size), dtype=torch.uint8, device=device
+        )
+        self.action = torch.zeros(lanes, dtype=torch.int64, device=device)
+        self.previous = torch.zeros_like(self.action)
+        self.logits = torch.zeros((lanes, actions), device=device)
+        self.log_prob = torch.zeros(lanes, device=device)
+        self.value = torch.zeros(lanes, device=device)
+        #: Uniform numbers that the next decision samples with; drawn by the caller on the CPU,
+        #: inside the decision on CUDA, where a graph must advance the device's own generator.
+        self.uniform = torch.zeros((lanes, actions), device=device)
+        #: Memory before the decision at hand; `_next` is the memory after it.
+        self.state: State = agent.initial_state(lanes, device=device)
+        self._next: State = tuple(part.clone() for part in self.state)
+        self._replay: Callable[[], None] | None = None
+
+    @property
+    def memory(self) -> State:
+        """The memory that the next decision starts from."""
+        return self._next
+
+    def _tensors(self) -> list[Tensor]:
+        kept = [self.stack, self.action, self.previous, self.logits, self.log_prob, self.value]
+        return [*kept, *self.state, *self._next]
+
+    @torch.no_grad()
+    def observe(self) -> None:
+        """Takes `frame` (and `fresh`: lanes whose episode starts with it) as the newest one."""
+        shifted = torch.cat((self.stack[:, 1:], self.frame[:, None]), 1)
+        repeated = self.frame[:, None].expand_as(self.stack)
+        self.stack.copy_(torch.where(self.fresh[:, None, None, None], repeated, shifted))
+        self.previous.copy_(self.action)
+        for before, after in zip(self.state, self._next, strict=True):
+            before.copy_(after)
+
+    @torch.no_grad()
+    def _decide(self) -> None:
+        self.observe()
+        with autocast(self._config, self._device):
+            logits, value, after = self._act(self.stack, self.previous, self.state, self.fresh)
+        logits = logits.float()
+        log_probs = torch.log_softmax(logits, -1)
+        if self._device.type == "cuda":
+            self.uniform.uniform_()
+        # Gumbel-max: a sample of the policy without leaving the device.
+        noise = -torch.log(-torch.log(self.uniform.clamp(1e-10, 1.0 - 1e-7)))
+        action = torch.argmax(logits + noise, -1)
+        self.logits.copy_(logits)
+        self.action.copy_(action)
+        self.log_prob.copy_(log_probs.gather(1, action[:, None])[:, 0])
+        self.value.copy_(value.float())
+        for kept, new in zip(self._next, after, strict=True):
+            kept.copy_(new)
+
+    def decide(self) -> None:
+        """Observes and chooses; the results are in `action`, `logits`, `log_prob` and `value`.
+        `memory` is then what the next decision will start from."""
+        if self._device.type != "cuda" or not self._config.cuda_graphs:
+            self._decide()
+            return
+        if self._replay is None:
+            self._replay = record(self._decide, self._tensors())
+        self._replay()
+
+    @torch.no_grad()
+    def value_of(self, lanes: Tensor, frames: Tensor) -> Tensor:
+        """The value of these frames as continuations of the episodes of some lanes. Call after
+        `decide`, before the next one."""
+        stack = torch.cat((self.stack[lanes, 1:], frames[:, None]), 1)
+        state = tuple(part[lanes] for part in self._next)
+        never = torch.zeros_like(lanes, dtype=torch.bool)
+        with autocast(self._config, self._device):
+            _, value, _ = self._agent.act(stack, self.action[lanes], state, never)
+        return value.float()
+
+    @torch.no_grad()
+    def peek(self) -> Tensor:
+        """The value of the observation in `frame`, without taking it."""
+        stack = torch.cat((self.stack[:, 1:], self.frame[:, None]), 1)
+        repeated = self.frame[:, None].expand_as(self.stack)
+        stack = torch.where(self.fresh[:, None, None, None], repeated, stack)
+        with autocast(self._config, self._device):
+            _, value, _ = self._agent.act(stack, self.action, self._next, self.fresh)
+        return value.float()
+
+
+def record(function: Callable[[], None], tensors: list[Tensor]) -> Callable[[], None]:
+    """A CUDA graph of `function`. Warming up and recording must leave `tensors` as they were."""
+    saved = [tensor.clone() for tensor in tensors]
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UP):
+            function()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        function()
+    for tensor, value in zip(tensors, saved, strict=True):
+        tensor.copy_(value)
+    return graph.replay

@@ -1,0 +1,178 @@
+"""Lanes and agent in, rollouts out."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpzone.config import TrainConfig
+from warpzone.data.types import Rollout
+from warpzone.model.agent import Agent
+from warpzone.run.timing import Clock
+from warpzone.train.actor import Actor
+from warpzone.train.episodes import EpisodeLog
+from warpzone.train.lanes import LaneGroup, Lanes
+from warpzone.train.seeds import generator
+
+
+class Store:
+    """Memory for one rollout, used again and again. What arrives with every step of the engine is
+    kept on the host and moved to the device once."""
+
+    def __init__(self, config: TrainConfig, actions: int, device: torch.device) -> None:
+        steps, lanes, stack = config.rollout_steps, config.num_envs, config.frame_stack
+        pinned = device.type == "cuda"
+        self.frames = torch.zeros(
+            (steps + stack, lanes, config.size, config.size), dtype=torch.uint8, device=device
+        )
+        self.actions = torch.zeros((steps, lanes), dtype=torch.int64, device=device)
+        self.previous = torch.zeros((steps + 1, lanes), dtype=torch.int64, device=device)
+        self.logits = torch.zeros((steps, lanes, actions), device=device)
+        self.log_prob = torch.zeros((steps, lanes), device=device)
+        self.values = torch.zeros((steps, lanes), device=device)
+        self.last_value = torch.zeros(lanes, device=device)
+        self.final_value = torch.zeros((steps, lanes), device=device)
+        self.rewards = torch.zeros((steps, lanes), pin_memory=pinned)
+        self.terminated = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
+        self.truncated = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
+        self.age = torch.zeros((steps + 1, lanes), dtype=torch.int64, pin_memory=pinned)
+
+
+class Collector:
+    """Drives the groups in turn: the engine plays one while the network decides for another."""
+
+    def __init__(
+        self, config: TrainConfig, agent: Agent, groups: Lanes, device: torch.device
+    ) -> None:
+        """`groups` are closed with the collector."""
+        self.config = config
+        self.agent = agent
+        self.groups = groups
+        self.device = device
+        self.episodes = EpisodeLog(config.num_envs)
+        self.clock = Clock()
+        self.actors = [Actor(config, agent, group.count, device) for group in groups]
+        self._stores = [
+            Store(config, agent.spec.actions, device)
+            for _ in range(2 if config.overlap_collect else 1)
+        ]
+        self._turn = 0
+        #: A stream of its own: decisions do not queue behind what the learner has queued.
+        self._stream: torch.cuda.Stream | None = None
+        if config.overlap_collect and device.type == "cuda":
+            self._stream = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
+        self._sampling = generator(config.seed, "actions")
+        self._age = np.zeros(config.num_envs, np.int64)
+        self._history = torch.zeros_like(self._stores[0].frames[: config.frame_stack - 1])
+        for group, actor in zip(groups, self.actors, strict=True):
+            actor.frame.copy_(group.frames)
+
+    def collect(self) -> Rollout:
+        """Plays `rollout_steps` steps in every lane. The tensors returned are written again by the
+        next call but one if collection overlaps with learning, else by the next."""
+        if self._stream is None:
+            return self._collect()
+        with torch.cuda.stream(self._stream):
+            rollout = self._collect()
+        self._stream.synchronize()
+        return rollout
+
+    def _collect(self) -> Rollout:
+        config = self.config
+        store = self._stores[self._turn]
+        self._turn = (self._turn + 1) % len(self._stores)
+        store.frames[: config.frame_stack - 1] = self._history
+        store.final_value.zero_()
+        state = [tuple(part.clone() for part in actor.memory) for actor in self.actors]
+        uniform = self._draw()
+        for step in range(config.rollout_steps + 1):
+            for group, actor in zip(self.groups, self.actors, strict=True):
+                if step > 0:
+                    self._receive(store, step - 1, group, actor)
+                self._remember(store, step, group, actor)
+                if step < config.rollout_steps:
+                    if uniform is not None:
+                        actor.uniform.copy_(uniform[step, group.lanes])
+                    self._act(store, step, group, actor)
+        self._history = store.frames[-config.frame_stack : -1].clone()
+        return self._rollout(store, state)
+
+    def _draw(self) -> Tensor | None:
+        """[T, B, A]: what the CPU samples actions with. Drawn for all lanes at once, so that a
+        lane's numbers depend on its place in the run and not on how lanes are grouped."""
+        if self.device.type == "cuda":
+            return None
+        shape = (self.config.rollout_steps, self.config.num_envs, self.agent.spec.actions)
+        return torch.rand(shape, generator=self._sampling)
+
+    def _remember(self, store: Store, step: int, group: LaneGroup, actor: Actor) -> None:
+        """The observation that step `step` starts from."""
+        row = step + self.config.frame_stack - 1
+        store.frames[row, group.lanes] = actor.frame
+        store.age[step, group.lanes] = torch.from_numpy(self._age[group.lanes])
+        store.previous[step, group.lanes] = actor.action
+        if step == self.config.rollout_steps:
+            with self.clock.time("inference"):
+                store.last_value[group.lanes] = actor.peek()
+
+    def _act(self, store: Store, step: int, group: LaneGroup, actor: Actor) -> None:
+        with self.clock.time("inference"):
+            actor.decide()
+            chosen = actor.action.cpu().numpy()
+        group.start(chosen)
+        with self.clock.time("copy"):
+            store.actions[step, group.lanes] = actor.action
+            store.logits[step, group.lanes] = actor.logits
+            store.log_prob[step, group.lanes] = actor.log_prob
+            store.values[step, group.lanes] = actor.value
+
+    def _receive(self, store: Store, step: int, group: LaneGroup, actor: Actor) -> None:
+        """What the engine made of step `step`."""
+        with self.clock.time("engine"):
+            group.finish()
+        with self.clock.time("other"):
+            ended = self.episodes.add(group)
+            store.rewards[step, group.lanes] = torch.from_numpy(group.rewards)
+            store.terminated[step, group.lanes] = torch.from_numpy(group.terminated)
+            store.truncated[step, group.lanes] = torch.from_numpy(group.truncated)
+            ages = self._age[group.lanes]
+            ages += 1
+            ages[ended] = 0
+        with self.clock.time("copy"):
+            actor.frame.copy_(group.frames, non_blocking=True)
+            actor.fresh.copy_(torch.from_numpy(ended))
+        cut = np.flatnonzero(group.truncated & ~group.terminated)
+        if len(cut):
+            with self.clock.time("inference"):
+                lanes = torch.from_numpy(cut)
+                frames = group.final_frames[lanes].to(self.device)
+                lanes = lanes.to(self.device)
+                store.final_value[step, group.lanes.start + lanes] = actor.value_of(lanes, frames)
+
+    def _rollout(self, store: Store, state: list[tuple[Tensor, ...]]) -> Rollout:
+        with self.clock.time("copy"):
+            rewards, terminated, truncated, age = (
+                part.to(self.device, non_blocking=True)
+                for part in (store.rewards, store.terminated, store.truncated, store.age)
+            )
+            return Rollout(
+                frames=store.frames,
+                age=age,
+                actions=store.actions,
+                previous_actions=store.previous,
+                logits=store.logits,
+                log_prob=store.log_prob,
+                values=store.values,
+                last_value=store.last_value,
+                final_value=store.final_value,
+                rewards=rewards,
+                terminated=terminated,
+                truncated=truncated & ~terminated,
+                forced=torch.zeros_like(terminated),
+                state=tuple(torch.cat(parts) for parts in zip(*state, strict=True)),
+            )
+
+    def close(self) -> None:
+        """Stops the engine and its threads."""
+        self.groups.close()

@@ -1,0 +1,198 @@
+"""What a run will take: memory, counted on tensors without contents, and time, from a moment of
+each part. Nothing of the run's size is allocated here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from warpzone.config import ConfigError, TrainConfig
+from warpzone.env.actions import action_table
+from warpzone.model.agent import Agent
+from warpzone.model.spec import ModelSpec
+from warpzone.run.folder import model_spec
+from warpzone.train.actor import Actor
+from warpzone.train.collector import Store
+
+META = torch.device("meta")
+#: Heap of a lane: machine, history and its place in the pool (measured, rounded up).
+LANE_BYTES = 64 << 10
+#: AdamW's two moments and the gradient, for each parameter.
+COPIES_TO_LEARN = 3
+#: A network beyond this is not built to see what it leaves behind; it is refused for its weights.
+MOST_TO_BUILD = 2 << 30
+#: Tensors count their elements in 63 bits.
+MOST_ELEMENTS = 1 << 62
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes by what they are for."""
+
+    parameters: int
+    device: dict[str, int] = field(default_factory=dict)
+    host: dict[str, int] = field(default_factory=dict)
+
+
+def count_memory(config: TrainConfig) -> Memory:
+    """What a run holds on the device and on the host. On a machine without CUDA both are one."""
+    _refuse_uncountable(config)
+    actions = len(action_table(config.actions).masks)
+    spec = model_spec(config, actions)
+    with META:
+        agent = Agent(spec)
+        stores = [Store(config, actions, META)] * (2 if config.overlap_collect else 1)
+        actor = Actor(config, agent, config.num_envs // config.groups, META)
+    weights = _bytes(agent.parameters())
+    on_host = ("rewards", "terminated", "truncated", "age")
+    tensors = [(name, part) for store in stores for name, part in vars(store).items()]
+    frame = config.size**2
+    device = {
+        "rollouts": _bytes(part for name, part in tensors if name not in on_host),
+        "acting": config.groups * _bytes(_tensors(vars(actor).values())),
+        "network and optimiser": weights * (1 + COPIES_TO_LEARN + (config.ema > 0)),
+        "a minibatch": _activations(config, spec) if weights < MOST_TO_BUILD else 0,
+    }
+    host = {
+        "rollouts": _bytes(part for name, part in tensors if name in on_host),
+        "lanes": config.num_envs * (LANE_BYTES + 2 * frame),
+    }
+    if config.per:
+        host["replay"] = int(config.per_memory_gb * 2**30)
+    return Memory(sum(p.numel() for p in agent.parameters()), device, host)
+
+
+def refuse_impossible(config: TrainConfig, device: torch.device) -> Memory:
+    """Counts memory and raises ConfigError if the machine does not have it."""
+    memory = count_memory(config)
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        _compare(memory.device, free, "the GPU")
+        _compare(memory.host, free_host_memory(), "the host")
+    else:
+        both = dict(memory.host)
+        for name, size in memory.device.items():
+            both[name] = both.get(name, 0) + size
+        _compare(both, free_host_memory(), "this machine")
+    return memory
+
+
+def _compare(parts: dict[str, int], free: int | None, where: str) -> None:
+    need = sum(parts.values())
+    if free is None or need <= free:
+        return
+    largest = max(parts, key=lambda name: parts[name])
+    advice = {
+        "rollouts": "--num-envs, --rollout-steps or --size",
+        "lanes": "--num-envs",
+        "acting": "--num-envs or --size",
+        "a minibatch": "--minibatch",
+        "replay": "--per-memory-gb",
+    }.get(largest, "--hidden-size or --encoder-width")
+    raise ConfigError(
+        f"this run needs about {_size(need)} on {where}, most of it for {largest}, and "
+        f"{_size(free)} are free there; lower {advice}"
+    )
+
+
+def free_host_memory() -> int | None:
+    """Bytes that can still be had, by the kernel's and the container's account; None if unknown."""
+    found = []
+    info = Path("/proc/meminfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found.append(int(line.split()[1]) * 1024)
+    group = Path("/sys/fs/cgroup")
+    limit, used = group / "memory.max", group / "memory.current"
+    if limit.exists() and used.exists() and (text := limit.read_text().strip()).isdecimal():
+        found.append(max(0, int(text) - int(used.read_text())))
+    if not found and "SC_PHYS_PAGES" in os.sysconf_names:
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(found, default=None)
+
+
+def describe(config: TrainConfig) -> str:
+    """Memory and time in a few lines; refuses what the machine cannot hold."""
+    from warpzone.train.loop import choose_device
+    from warpzone.train.speed import forecast
+
+    device = choose_device(config)
+    memory = refuse_impossible(config, device)
+    where = "the GPU" if device.type == "cuda" else "the CPU (no CUDA device is used)"
+    lines = [
+        f"network: {memory.parameters:,} parameters, on {where}",
+        f"memory:  {_list(memory.device)} "
+        f"({_size(sum(memory.device.values()))}{' on the GPU' if device.type == 'cuda' else ''})",
+        f"         {_list(memory.host)} ({_size(sum(memory.host.values()))} on the host)",
+        f"updates: {config.updates:,} of {config.steps_per_update:,} steps",
+        f"time:    {forecast(config, device)}",
+    ]
+    return "\n".join(lines)
+
+
+# --- counting ----------------------------------------------------------------------------------
+def _refuse_uncountable(config: TrainConfig) -> None:
+    frames = (config.rollout_steps + config.frame_stack) * config.num_envs * config.size**2
+    features = (config.hidden_size + config.size**2) * config.encoder_width
+    if max(frames, features**2 * config.memory_length) > MOST_ELEMENTS:
+        raise ConfigError(
+            "this run needs more memory than can be counted; lower --num-envs, --rollout-steps, "
+            "--hidden-size or --encoder-width"
+        )
+
+
+def _activations(config: TrainConfig, spec: ModelSpec) -> int:
+    """What a minibatch leaves behind on its way forward, and again on its way back: that of one
+    step (of one lane, with a memory), as often as there are."""
+    held = 0
+
+    def note(_module: nn.Module, _inputs: object, output: object) -> None:
+        nonlocal held
+        parts = output if isinstance(output, tuple | list) else (output,)
+        held += sum(part.numel() for part in _tensors(parts))
+
+    agent = Agent(spec)
+    for leaf in agent.modules():
+        if not list(leaf.children()):
+            leaf.register_forward_hook(note)
+    steps = (config.rollout_steps + 1 if config.memory != "none" else 1, 1)
+    obs = torch.zeros((*steps, spec.stack, spec.height, spec.width), dtype=torch.uint8)
+    none = torch.zeros(steps, dtype=torch.int64)
+    with torch.no_grad():
+        agent(obs, none, agent.initial_state(1), none == 1)
+    half = config.amp and config.device != "cpu" and torch.cuda.is_available()
+    number = 2 if half else 4
+    times = -(-config.minibatch // max(1, steps[0] - 1))
+    return times * (obs.numel() * (1 + number) + 2 * held * number)
+
+
+def _bytes(tensors: Iterable[Tensor]) -> int:
+    return sum(part.numel() * part.element_size() for part in tensors)
+
+
+def _tensors(values: Iterable[object]) -> list[Tensor]:
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += _tensors(value)
+    return found
+
+
+# --- words ---------------------------------------------------------------------------------------
+def _list(parts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {_size(size)}" for name, size in parts.items())
+
+
+def _size(size: int) -> str:
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20)):
+        if size >= scale:
+            return f"{size / scale:,.1f} {unit}"
+    return f"{size / 1024:,.0f} KiB"

@@ -1,0 +1,175 @@
+"""The lanes of a run, in groups: while one group plays, the network decides for another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from warpzone import _engine
+from warpzone.config import TrainConfig
+from warpzone.env.options import Options
+from warpzone.env.rewards import RewardWeights
+
+COLUMN = {name: index for index, name in enumerate(_engine.INFO_FIELDS)}
+
+
+def lane_options(config: TrainConfig, **changes: Any) -> Options:
+    """What a training lane plays and sees. Frames are stacked where the network runs, so the
+    engine delivers the newest only."""
+    values: dict[str, Any] = {
+        "stages": config.stages,
+        "actions": config.actions,
+        "frame_skip": config.frame_skip,
+        "frame_stack": 1,
+        "size": config.size,
+        "mask_status_bar": config.mask_status_bar,
+        "reward": config.reward,
+        "reward_weights": RewardWeights(
+            pixel=config.reward_distance_weight,
+            step=config.reward_step,
+            flag=config.reward_flag,
+            death=config.reward_death,
+            clip=config.reward_clip,
+        ),
+        "start_delay": (0, config.start_delay),
+        "sticky": config.sticky,
+        "time_limit": config.episode_timeout_steps,
+        "stagnation_limit": config.stagnation_limit,
+    }
+    return Options(**{**values, **changes})
+
+
+class LaneGroup:
+    """Some lanes with the arrays their results are written to. At most one step is under way."""
+
+    def __init__(
+        self,
+        vector: _engine.Vector,
+        engine_thread: ThreadPoolExecutor,
+        lanes: slice,
+        *,
+        pinned: bool,
+    ) -> None:
+        count = vector.num_lanes
+        height, width = vector.obs_shape[-2:]
+        self.vector = vector
+        self.lanes = lanes
+        self.count = count
+        #: Newest frame of each lane, ready to be copied to the device.
+        self.frames = torch.empty((count, height, width), dtype=torch.uint8, pin_memory=pinned)
+        #: Last frame of an episode that ended with this step.
+        self.final_frames = torch.empty_like(self.frames, pin_memory=pinned)
+        self.rewards = np.zeros(count, np.float32)
+        self.terminated = np.zeros(count, np.bool_)
+        self.truncated = np.zeros(count, np.bool_)
+        self.info = np.zeros((count, len(_engine.INFO_FIELDS)), np.int32)
+        self.final_info = np.zeros_like(self.info)
+        self._obs = self.frames.numpy()[:, None]
+        self._final_obs = self.final_frames.numpy()[:, None]
+        self._thread = engine_thread
+        self._step: Future[None] | None = None
+
+    def reset(self, seeds: Sequence[int]) -> None:
+        """Starts every lane anew."""
+        self.vector.seed(list(seeds))
+        self.vector.reset(None, self._obs, self.info)
+
+    def start(self, actions: NDArray[np.int64]) -> None:
+        """Begins a step; the engine works while the caller does something else."""
+        self._step = self._thread.submit(self._run, actions)
+
+    def finish(self) -> None:
+        """Waits for the step; what failed in the engine is raised here."""
+        if self._step is None:
+            raise RuntimeError("no step is under way")
+        step, self._step = self._step, None
+        step.result()
+
+    def _run(self, actions: NDArray[np.int64]) -> None:
+        self.vector.step(
+            actions,
+            self._obs,
+            self.rewards,
+            self.terminated,
+            self.truncated,
+            self.info,
+            self._final_obs,
+            self.final_info,
+        )
+
+    def close(self) -> None:
+        """Ends the step under way and the engine's threads."""
+        if self._step is not None:
+            self._step.exception()
+            self._step = None
+        self.vector.close()
+
+
+class Lanes(Sequence[LaneGroup]):
+    """All groups of a run and the thread that drives the engine for them; closes both."""
+
+    def __init__(self, groups: Sequence[LaneGroup], engine_thread: ThreadPoolExecutor) -> None:
+        self._groups = tuple(groups)
+        self._thread = engine_thread
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @overload
+    def __getitem__(self, index: int) -> LaneGroup: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[LaneGroup, ...]: ...
+    def __getitem__(self, index: int | slice) -> LaneGroup | tuple[LaneGroup, ...]:
+        return self._groups[index]
+
+    def close(self) -> None:
+        """Ends the steps under way and every thread. Closing twice does no harm."""
+        for group in self._groups:
+            group.close()
+        self._thread.shutdown()
+
+
+def make_groups(
+    config: TrainConfig, rom: bytes, native: _engine.NativeProgram | None, *, pinned: bool
+) -> Lanes:
+    """The run's lanes. One thread drives the engine, so its workers serve one group at a time."""
+    share = config.num_envs // config.groups
+    threads = config.num_threads or _cores()
+    driver = ThreadPoolExecutor(1, thread_name_prefix="engine")
+    options = lane_options(config)
+    groups: list[LaneGroup] = []
+    try:
+        for index in range(config.groups):
+            vector = _engine.Vector(
+                rom,
+                native=native,
+                num_threads=min(threads, share),
+                autoreset="same_step",
+                **options.engine_arguments(share),
+            )
+            lanes = slice(index * share, (index + 1) * share)
+            group = LaneGroup(vector, driver, lanes, pinned=pinned)
+            groups.append(group)
+            group.reset(lane_seeds(config.seed, lanes))
+    except BaseException:
+        Lanes(groups, driver).close()
+        raise
+    return Lanes(groups, driver)
+
+
+def lane_seeds(seed: int, lanes: slice) -> list[int]:
+    """A 64-bit seed for each lane; it depends on the lane's place in the run, not on its group."""
+    words = np.random.SeedSequence(seed).generate_state(lanes.stop, np.uint64)
+    return [int(word) for word in words[lanes]]
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,98 @@
+"""The live display of a run: one table, redrawn a few times a second."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from warpzone.config import TrainConfig
+
+
+class Progress:
+    """A table on a terminal, a line now and then elsewhere."""
+
+    LINE_EVERY = 10.0
+
+    def __init__(self, config: TrainConfig, title: str) -> None:
+        self._config = config
+        self._title = title
+        self._console = Console(stderr=True)
+        self._live: Live | None = None
+        self._last_line = 0.0
+
+    def __enter__(self) -> Progress:
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, refresh_per_second=4, transient=False)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def update(self, row: dict[str, Any]) -> None:
+        """Shows the newest metrics."""
+        if self._live is not None:
+            self._live.update(self._table(row))
+        elif time.monotonic() - self._last_line > self.LINE_EVERY:
+            self._last_line = time.monotonic()
+            print(_line(row), file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """A sentence above the table."""
+        self._console.print(text, highlight=False, markup=False)
+
+    def _table(self, row: dict[str, Any]) -> Table:
+        table = Table(title=self._title, show_header=False, min_width=64)
+        done = row["global_step"] / self._config.max_steps
+        table.add_row("steps", f"{row['global_step']:,} of {self._config.max_steps:,} ({done:.0%})")
+        table.add_row(
+            "speed",
+            f"{row['env_steps_per_sec']:,.0f} steps/s, {row['env_frames_per_sec']:,.0f} frames/s",
+        )
+        table.add_row("time", f"{_clock(row['seconds'])}, {_clock(row['eta'])} to go")
+        if "avg_return" in row:
+            table.add_row(
+                "return",
+                f"p50 {row['recent_return_p50']:.1f}, p90 {row['recent_return_p90']:.1f}",
+            )
+            table.add_row("clear rate", f"{row['clear_rate']:.1%} of the last episodes")
+            table.add_row(
+                "furthest x", f"{row['env_mean_x_pos']:.0f} mean, {row['env_max_x_pos']:.0f} best"
+            )
+        table.add_row(
+            "losses",
+            f"policy {row['loss_policy']:.4f}, value {row['loss_value']:.4f}, "
+            f"entropy {row['entropy']:.3f}",
+        )
+        shares = [(k[5:], v) for k, v in row.items() if k.startswith("time_")]
+        total = sum(v for _, v in shares) or 1.0
+        table.add_row("time split", ", ".join(f"{k} {v / total:.0%}" for k, v in shares))
+        return table
+
+
+def _clock(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def _line(row: dict[str, Any]) -> str:
+    text = (
+        f"[train] step={row['global_step']} steps/s={row['env_steps_per_sec']:.0f} "
+        f"eta={_clock(row['eta'])} entropy={row['entropy']:.3f}"
+    )
+    if "avg_return" in row:
+        text += f" return={row['avg_return']:.1f} clear={row['clear_rate']:.1%}"
+        text += f" x={row['env_mean_x_pos']:.0f}"
+    return text
