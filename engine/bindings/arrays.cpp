@@ -41,6 +41,18 @@ std::string describe(const Shape& shape) {
   throw nb::value_error(message.c_str());
 }
 
+/// Why there is no suitable buffer, found out by asking for less.
+std::string what_is_wrong(nb::handle array) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_STRIDES) != 0) {
+    PyErr_Clear();
+    return std::string("is a ") + nb::inst_name(array).c_str();
+  }
+  const bool contiguous = PyBuffer_IsContiguous(&view, 'C');
+  PyBuffer_Release(&view);
+  return contiguous ? "is read-only" : "is not contiguous";
+}
+
 }  // namespace
 
 Buffer::Buffer(nb::handle array, const char* name, Dtype dtype, const Shape& shape, Access access) {
@@ -48,8 +60,7 @@ Buffer::Buffer(nb::handle array, const char* name, Dtype dtype, const Shape& sha
       PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (access == Access::kWrite ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(array.ptr(), &view_, flags) != 0) {
     PyErr_Clear();
-    refuse(name, dtype, shape, access,
-           std::string("is a ") + nb::inst_name(array).c_str() + " that is none of these");
+    refuse(name, dtype, shape, access, what_is_wrong(array));
   }
   held_ = true;
   const Kind& kind = kind_of(dtype);

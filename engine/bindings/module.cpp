@@ -24,6 +24,8 @@ Timing parse_timing(const std::string& name) {
 
 namespace {
 
+constexpr int kMaxResized = 1024;
+
 void check_rom(const nb::bytes& data) { require_super_mario_bros(*parse_rom(data)); }
 
 std::string translate(const nb::bytes& rom) {
@@ -35,8 +37,10 @@ std::string translate(const nb::bytes& rom) {
 nb::object resize(nb::handle image, int height, int width, const std::string& simd) {
   const Simd level = parse_simd(simd);
   const Array<uint8_t> source(image, "image", {-1, -1}, Access::kRead);
-  if (height < 1 || width < 1 || height > kHeight || width > kWidth) {
-    throw std::invalid_argument("the size must be within 240 x 256");
+  if (height < 1 || width < 1 || height > kMaxResized || width > kMaxResized) {
+    throw std::invalid_argument("the size is " + std::to_string(height) + " x " +
+                                std::to_string(width) + "; expected 1 to " +
+                                std::to_string(kMaxResized) + " each way");
   }
   void* out;
   nb::object result = new_array({height, width}, Dtype::kUint8, &out);

@@ -307,19 +307,21 @@ void bind_vector(nb::module_& m) {
       .def_prop_ro("num_lanes", &PyVector::num_lanes)
       .def_prop_ro("num_threads", &PyVector::num_threads)
       .def("seed", &PyVector::seed, arg("seeds"))
-      .def("reset", &PyVector::reset, arg("mask").none(), arg("obs"), arg("info"))
-      .def("step", &PyVector::step, arg("actions"), arg("obs"), arg("reward"), arg("terminated"),
-           arg("truncated"), arg("info"), arg("final_obs").none(), arg("final_info").none())
-      .def("send", &PyVector::send, arg("actions"), arg("lanes"))
-      .def("recv", &PyVector::recv, arg("obs"), arg("reward"), arg("terminated"), arg("truncated"),
-           arg("info"), arg("lanes"), arg("final_obs").none(), arg("final_info").none())
+      .def("reset", &PyVector::reset, arg("mask").none(), arg("obs").none(), arg("info").none())
+      .def("step", &PyVector::step, arg("actions").none(), arg("obs").none(), arg("reward").none(),
+           arg("terminated").none(), arg("truncated").none(), arg("info").none(),
+           arg("final_obs").none(), arg("final_info").none())
+      .def("send", &PyVector::send, arg("actions").none(), arg("lanes").none())
+      .def("recv", &PyVector::recv, arg("obs").none(), arg("reward").none(),
+           arg("terminated").none(), arg("truncated").none(), arg("info").none(),
+           arg("lanes").none(), arg("final_obs").none(), arg("final_info").none())
       .def("ram", &PyVector::ram, arg("lanes"))
       .def("ram_view", &PyVector::ram_view, arg("lane"))
       .def("screen", &PyVector::screen, arg("lane"))
       .def("save", &PyVector::save, arg("lane"))
       .def("load", &PyVector::load, arg("lane"), arg("state"))
       .def("clone", &PyVector::clone, arg("source"), arg("target"))
-      .def("observe", &PyVector::observe, arg("lane"), arg("obs"))
+      .def("observe", &PyVector::observe, arg("lane"), arg("obs").none())
       .def("info", &PyVector::info, arg("lane"))
       .def("set_stages", &PyVector::set_stages, arg("lane"), arg("stages"))
       .def("memory_bytes", &PyVector::memory_bytes)

@@ -102,6 +102,8 @@ void Painter::quiet(int count) {
     line_ += count;
     return;
   }
+  const uint8_t fine_x = background(scroll_) ? scroll_.fine_x : uint8_t{0};
+  if (canvas_.rows) std::memset(&shift(line_), fine_x, static_cast<size_t>(count));
   for (const int end = line_ + count; line_ < end;) {
     const int fine_y = scroll_.v >> 12 & 7;
     int rows = std::min(end - line_, 8 - fine_y);
@@ -131,18 +133,14 @@ void Painter::quiet_rows(int rows) {
               .fine_y = v >> 12 & 7,
               .rows = static_cast<unsigned>(rows),
               .out = row(line_)});
-  for (int i = line_; i < line_ + rows; ++i) {
-    shift(i) = scroll_.fine_x;
-    if (!background_left(scroll_)) std::memset(row(i) + scroll_.fine_x, 0, 8);
-  }
+  if (background_left(scroll_)) return;
+  for (int i = line_; i < line_ + rows; ++i) std::memset(row(i) + scroll_.fine_x, 0, 8);
 }
 
 void Painter::clear_rows(int rows) {
   if (!canvas_.rows) return;
-  for (int i = line_; i < line_ + rows; ++i) {
-    shift(i) = 0;
-    std::memset(row(i), 0, kWidth);
-  }
+  std::memset(&shift(line_), 0, static_cast<size_t>(rows));
+  for (int i = line_; i < line_ + rows; ++i) std::memset(row(i), 0, kWidth);
 }
 
 /// A line during which registers are written: tile by tile.

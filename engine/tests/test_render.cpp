@@ -82,7 +82,7 @@ bool test_palette() {
 }  // namespace
 
 int main() {
-  const bool ok = test_random_pictures() & test_every_dot() & test_palette();
+  const bool ok = test_random_pictures() && test_every_dot() && test_palette();
   std::puts(ok ? "ok" : "FAILED");
   return ok ? 0 : 1;
 }

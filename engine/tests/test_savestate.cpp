@@ -164,6 +164,7 @@ void test_failing_lane(const CartridgePtr& cart) {
     }
     CHECK(message.starts_with("lane 2: illegal opcode"));
     CHECK(rig.ram_of(0) == rig.ram_of(3));
+    CHECK_THROWS(std::runtime_error, rig.vector.save(2));
     rig.step(1);  // the broken lane starts anew
     CHECK_EQ(rig.info_of(2, column::kSteps), 0);
     CHECK_EQ(rig.info_of(1, column::kSteps), 2);

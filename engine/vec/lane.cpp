@@ -24,7 +24,7 @@ bool Lane<C>::delay(const Context& context, int frames) {
 template <Console C>
 void Lane<C>::reset(const Context& context, Scratch& scratch) {
   const LaneConfig& config = context.config;
-  status = LaneStatus::kEnded;
+  status = LaneStatus::kBroken;
   const int stage =
       stages.empty() ? kWholeGame : stages[rng.below(static_cast<uint32_t>(stages.size()))];
   const int span = config.delay_high - config.delay_low + 1;
@@ -62,8 +62,8 @@ void Lane<C>::play(const Context& context, Scratch& scratch, int action, const S
   const LaneConfig& config = context.config;
   C console{state, *context.cart, context.native_code()};
   const uint8_t wanted = config.buttons[static_cast<size_t>(action)];
-  // Should a frame throw, the lane is not left in the middle of a step.
-  status = LaneStatus::kEnded;
+  // Until the step is through: a frame may throw.
+  status = LaneStatus::kBroken;
 
   StepTotals totals;
   for (int frame = 0; frame < config.frame_skip; ++frame) {
@@ -104,7 +104,7 @@ void Lane<C>::step(const Context& context, Scratch& scratch, int action, const S
       if (rows.final_info) std::memcpy(rows.final_info, info, sizeof info);
       reset(context, scratch);
     }
-  } else if (status == LaneStatus::kEnded && mode != Autoreset::kDisabled) {
+  } else if (status != LaneStatus::kNew && mode != Autoreset::kDisabled) {
     reset(context, scratch);
     *rows.reward = 0;
     *rows.terminated = *rows.truncated = false;

@@ -11,7 +11,12 @@
 
 namespace wz {
 
-enum class LaneStatus : uint8_t { kNew, kRunning, kEnded };
+enum class LaneStatus : uint8_t {
+  kNew,
+  kRunning,
+  kEnded,
+  kBroken,  ///< a frame failed; like kEnded, but there is no machine to save
+};
 
 /// Where the results of one lane's step go: one row of each of the caller's arrays. The last two
 /// are only needed with Autoreset::kSameStep, and `obs` may be null when the caller asks for the

@@ -18,7 +18,7 @@ template <class Archive, class M>
 void describe_nes(Archive& archive, M& m) {
   archive.numbers(m.cpu.pc, m.cpu.a, m.cpu.x, m.cpu.y, m.cpu.s, m.cpu.p);
   archive.choice(m.nmi, 3);
-  archive.choice(m.dead_frames, 8);
+  archive.choice(m.dead_frames, 3);
   archive.numbers(m.now, m.frame);
   describe_scroll(archive, m.scroll);
   archive.choice(m.phase, 4);
@@ -48,6 +48,8 @@ bool is_valid(const Machine& m) {
     return false;
   }
   if (m.hit_dot != kHitUnknown && m.hit_dot != kHitNever && !is_dot(m.hit_dot)) return false;
+  // After power-on and reset the PPU has not drawn anything yet.
+  if (m.dead_frames && (m.phase != PpuPhase::kPicture || m.raster_count)) return false;
   int32_t last = 0;
   for (int i = 0; i < m.raster_count; ++i) {
     const int32_t dot = m.raster[i].dot;

@@ -84,10 +84,9 @@ struct Frame {
 
 void observe_area(const ObservePlan& plan, const Frame* frames, int count, uint8_t* out) {
   const AreaPlan& area = *plan.tables().area;
-  const int channels = plan.channels();
-  const size_t size = plan.size() / static_cast<size_t>(channels);
-  std::vector<uint8_t> plane(channels == 1 ? 0 : size);
-  for (int channel = 0; channel < channels; ++channel) {
+  const size_t size = plan.size() / static_cast<size_t>(plan.channels());
+  std::vector<uint8_t> planes(plan.spec().gray ? 0 : plan.size());
+  for (int channel = 0; channel < plan.channels(); ++channel) {
     const Lut first(frames[0].colors, plan.spec().gray, channel);
     const Lut second(frames[count - 1].colors, plan.spec().gray, channel);
     Source source{.lines = {lines_of(*frames[0].picture), {}}, .lut = {first.entries, nullptr}};
@@ -95,17 +94,18 @@ void observe_area(const ObservePlan& plan, const Frame* frames, int count, uint8
       source.lines[1] = lines_of(*frames[1].picture);
       source.lut[1] = second.entries;
     }
-    resize(area, source, {0, plan.spec().height, channels == 1 ? out : plane.data()});
-    for (size_t i = 0; i < plane.size(); ++i) {
-      out[3 * i + static_cast<size_t>(channel)] = plane[i];
-    }
+    uint8_t* const plane = planes.data() + static_cast<size_t>(channel) * size;
+    resize(area, source, {0, plan.spec().height, planes.empty() ? out : plane});
+  }
+  for (size_t i = 0; i < size && !planes.empty(); ++i, out += 3) {
+    for (size_t channel = 0; channel < 3; ++channel) out[channel] = planes[channel * size + i];
   }
 }
 
 /// Lines drawn at a time where a picture is observed while it is drawn: few enough to stay in the
 /// fastest cache.
-constexpr int kStripLines = 40;
-constexpr int kMostTapsInStrip = 24;
+constexpr int kStripLines = 80;
+constexpr int kMostTapsInStrip = 60;
 
 void observe_strips(const AreaPlan& area, const Machine& m, const Cartridge& cart, Simd level,
                     const Lut& lut, uint8_t* out) {

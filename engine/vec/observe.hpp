@@ -68,8 +68,8 @@ void observe(const ObservePlan& plan, const Picture& picture, const uint8_t colo
 void observe_max(const ObservePlan& plan, const Picture& first, const uint8_t first_colors[32],
                  const Picture& second, const uint8_t second_colors[32], uint8_t* out);
 
-/// Draws the frame the machine has just run and observes it; lines that the observation does not
-/// show may be left undrawn in `scratch`.
+/// Draws the frame the machine has just run and observes it, which is faster in one go. `scratch`
+/// is used where that is not possible; what it holds afterwards means nothing.
 void observe_machine(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
                      Picture& scratch, uint8_t* out);
 

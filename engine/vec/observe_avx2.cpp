@@ -187,14 +187,21 @@ class Picker {
 template <int kPicks, class Pixels>
 void resize(const AreaPlan& plan, const Pixels& pixels, const Target& target) {
   const Picker<kPicks> picker(plan);
+  const int width = plan.columns.output;
   Sums sums[kAhead];
   for (int begin = target.begin; begin < target.end; begin += kAhead) {
     const int end = std::min(begin + kAhead, target.end);
     for (int out = begin; out < end; ++out) sum_rows(plan, pixels, out, sums[out - begin]);
     for (int out = begin; out < end; ++out) {
-      alignas(32) uint8_t line[kWidth];
-      picker.row(sums[out - begin], line);
-      std::copy_n(line, plan.columns.output, target.out + out * plan.columns.output);
+      uint8_t* row = target.out + out * width;
+      // Whole vectors reach into the next rows, which are written later; there must be enough.
+      if ((plan.rows.output - out) * width >= 8 * plan.groups) {
+        picker.row(sums[out - begin], row);
+      } else {
+        uint8_t line[kWidth];
+        picker.row(sums[out - begin], line);
+        std::copy_n(line, width, row);
+      }
     }
   }
 }

@@ -24,10 +24,12 @@ class PairLut {
   }
 
   void operator()(const uint8_t* pixels, uint8_t* out) const {
-    for (int x = 0; x < kWidth; x += 2) {
-      uint16_t at;
-      std::memcpy(&at, pixels + x, 2);
-      std::memcpy(out + x, &pairs_[at], 2);
+    for (int x = 0; x < kWidth; x += 16) {
+      for (int i = x; i < x + 16; i += 2) {
+        uint16_t at;
+        std::memcpy(&at, pixels + i, 2);
+        std::memcpy(out + i, &pairs_[at], 2);
+      }
     }
   }
 

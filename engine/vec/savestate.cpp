@@ -82,8 +82,8 @@ std::vector<uint8_t> seal_state(uint64_t fingerprint, std::span<const uint8_t> p
 
 template <Console C>
 std::vector<uint8_t> save_lane(const Lane<C>& lane, const LaneContext<C>& context) {
-  if (lane.status == LaneStatus::kNew) {
-    throw std::runtime_error("the lane was never reset, so there is nothing to save");
+  if (lane.status != LaneStatus::kRunning && lane.status != LaneStatus::kEnded) {
+    throw std::runtime_error("the lane must be reset before it can be saved");
   }
   Writer writer;
   Saving archive(writer);

@@ -10,7 +10,7 @@
 /// made up are refused with std::invalid_argument; the lane they were meant for stays as it was.
 namespace wz {
 
-/// Throws std::runtime_error for a lane that was never reset.
+/// Throws std::runtime_error for a lane that was never reset or whose machine failed.
 template <Console C>
 std::vector<uint8_t> save_lane(const Lane<C>& lane, const LaneContext<C>& context);
 

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-#: Columns of the info array, in order.
+#: Columns of the info array, in order. The first ten are those of gym-super-mario-bros 7.4.0
+#: (`status` as 0 small, 1 tall, 2 fireball); a step's row is taken before scenes are skipped.
 INFO_FIELDS: tuple[str, ...]
-#: Vector instruction sets this build can use on this CPU, best first ("avx512", "avx2", "portable").
+#: Vector instruction sets this build can use on this CPU, best first: "avx512", "avx2", "portable".
 SIMD_LEVELS: tuple[str, ...]
 
 def check_rom(data: bytes) -> None:
@@ -20,7 +21,10 @@ def native_abi() -> str:
     """Changes whenever translated code of an older engine must not be loaded any more."""
 
 class NativeProgram:
-    """Translated code, loaded from a shared library whose content the caller has verified."""
+    """Translated code, loaded from a shared library whose content the caller has verified.
+
+    Raises RuntimeError when the file cannot be loaded or belongs to another engine (`native_abi`).
+    """
 
     def __init__(self, path: str) -> None: ...
 
@@ -43,7 +47,7 @@ class Console:
     def screen_indices(self) -> NDArray[np.uint8]:
         """240 x 256 NES colours 0..63."""
     def registers(self) -> dict[str, int]:
-        """pc a x y s p now frame."""
+        """pc a x y s p now frame (the last one only with "vblank")."""
     def save(self) -> bytes: ...
     def load(self, state: bytes) -> None: ...
 
@@ -51,8 +55,10 @@ class Vector:
     """Lanes stepped by a pool of threads straight into the caller's arrays.
 
     Arrays are C-contiguous with a leading lane axis: obs uint8 [N, *obs_shape], reward float32
-    [N], terminated/truncated bool [N], info int32 [N, len(INFO_FIELDS)]. Wrong shapes, dtypes,
-    action ids and lane ids raise ValueError/IndexError; use after close raises RuntimeError.
+    [N], terminated/truncated bool [N], info int32 [N, len(INFO_FIELDS)]. Wrong shapes, dtypes and
+    action ids raise ValueError, lane ids IndexError; use after close, steps of lanes that must be
+    reset first and failures inside a lane raise RuntimeError. Calls from several threads take
+    turns.
     """
 
     def __init__(
@@ -74,27 +80,36 @@ class Vector:
         resize: str,  # "area" | "nearest"
         max_last_two: bool,
         reward: str,  # "gym" | "progress"
-        reward_weights: Sequence[float],  # progress: per pixel, per step, flag, death, clip per step
-        end: str,  # "life" | "game_over"
+        # progress: per pixel, per step, flag, death (all added, so penalties are negative); the
+        # last one clips a step's reward to [-clip, clip], 0 leaves it alone
+        reward_weights: Sequence[float],
+        # "life" | "game_over"; a single stage also ends with the flag, a game with the princess
+        end: str,
         time_limit: int,  # steps; 0 = none
         stagnation_limit: int,  # steps without new furthest x; 0 = none
         skip_cutscenes: bool,
-        start_delay: tuple[int, int],  # frames, inclusive, drawn at each reset
-        sticky: float,
+        # frames, inclusive, drawn at each reset; 0 is used when the game would end meanwhile
+        start_delay: tuple[int, int],
+        sticky: float,  # chance that a frame repeats the buttons of the frame before
         timing: str,  # "vblank" | "nes-py"
         autoreset: str,  # "next_step" | "same_step" | "disabled"
         simd: str,  # "auto" or one of SIMD_LEVELS
     ) -> None: ...
-
-    obs_shape: tuple[int, ...]
-    num_lanes: int
-    num_threads: int
-
+    @property
+    def obs_shape(self) -> tuple[int, ...]:
+        """(frame_stack, height, width), and 3 for RGB; oldest observation first."""
+    @property
+    def num_lanes(self) -> int: ...
+    @property
+    def num_threads(self) -> int: ...
     def seed(self, seeds: Sequence[int | None]) -> None:
         """One 64-bit seed for each lane (None: its stream goes on); takes effect at once."""
     def reset(
         self, mask: NDArray[np.bool_] | None, obs: NDArray[np.uint8], info: NDArray[np.int32]
-    ) -> None: ...
+    ) -> None:
+        """Starts new episodes where the mask is true (everywhere when None). Every row of `obs` is
+        written, rows of `info` only for lanes that were reset. The history of a lane is filled
+        with its first observation."""
     def step(
         self,
         actions: NDArray[np.int64],
@@ -131,10 +146,12 @@ class Vector:
         """The lane with its observation history, RNG and episode accounting."""
     def load(self, lane: int, state: bytes) -> None:
         """Refuses bytes of another ROM, configuration or version, and damaged ones."""
-    def clone(self, source: int, target: int) -> None: ...
+    def clone(self, source: int, target: int) -> None:
+        """Makes `target` a twin of `source`, random stream and stages included."""
     def observe(self, lane: int, obs: NDArray[np.uint8]) -> None:
         """Writes the lane's current observation (after load or clone)."""
-    def info(self, lane: int) -> NDArray[np.int32]: ...
+    def info(self, lane: int) -> NDArray[np.int32]:
+        """The lane's last info row."""
     def set_stages(self, lane: int, stages: Sequence[int]) -> None:
         """What the lane draws from at its next reset."""
     def memory_bytes(self) -> int:

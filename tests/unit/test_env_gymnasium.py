@@ -35,6 +35,16 @@ def test_importing_the_package_is_enough() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_make_can_import_the_package_itself() -> None:
+    """Gymnasium 1.x has no plugins: `module:id` is its way to name the package to import."""
+    code = (
+        "import gymnasium;"
+        "env = gymnasium.make('warpzone:warpzone/SuperMarioBros-1-1-v0', rom='eu');"
+        "assert env.reset(seed=0)[0].shape == (4, 84, 84)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize(
     ("name", "start"),
     [

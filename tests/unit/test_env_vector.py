@@ -294,6 +294,16 @@ def test_bad_construction(
         MarioVectorEnv(**{"rom": rom, **options})
 
 
+def test_nes_py_timing_is_interpreted(rom: bytes) -> None:
+    env = MarioVectorEnv(2, rom=rom, timing="nes-py", reward="gym")
+    assert not env.native
+    env.reset(seed=0)
+    rewards = [float(env.step(np.full(2, RIGHT_B))[1][0]) for _ in range(10)]
+    assert all(-60 <= reward <= 60 for reward in rewards)
+    assert sum(rewards) > 20
+    env.close()
+
+
 def test_ended_lane_must_be_reset_without_autoreset(rom: bytes) -> None:
     env = MarioVectorEnv(2, rom=rom, time_limit=2, autoreset_mode=AutoresetMode.DISABLED)
     env.reset(seed=0)
@@ -315,6 +325,9 @@ def test_a_forked_child_is_told_to_make_its_own(rom: bytes) -> None:
             env.step(np.zeros(2, np.int64))
         except RuntimeError as error:
             code = 0 if "another process" in str(error) else 2
+            # Neither closing nor freeing may wait for threads that this process does not have.
+            env.close()
+            del env
         finally:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
