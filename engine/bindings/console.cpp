@@ -36,6 +36,7 @@ class PyConsole {
   PyConsole(const nb::bytes& rom, const std::string& timing,
             std::shared_ptr<native::Library> native)
       : cart_(parse_rom(rom)), native_(std::move(native)) {
+    if (native_) native_->require(*cart_);
     if (parse_timing(timing) == Timing::kVblank) {
       machine_ = power_on(*cart_);
     } else {

@@ -42,7 +42,14 @@ Library::Library(const std::string& path) {
   std::memcpy(&code_.run, &run, sizeof run);
   code_.entry = static_cast<const uint8_t*>(find(handle.get(), "wz_entry", path));
   std::memcpy(&code_.slack, find(handle.get(), "wz_slack", path), sizeof code_.slack);
+  std::memcpy(&program_, find(handle.get(), "wz_program", path), sizeof program_);
   handle_ = handle.release();
+}
+
+void Library::require(const Cartridge& cart) const {
+  if (program_id(cart) != program_) {
+    throw std::invalid_argument("the translated code was made from another ROM");
+  }
 }
 
 Library::~Library() {

@@ -21,9 +21,13 @@ class Library {
 
   const NativeCode& code() const { return code_; }
 
+  /// Throws std::invalid_argument when the code is of another program than this one.
+  void require(const Cartridge& cart) const;
+
  private:
   void* handle_ = nullptr;
   NativeCode code_;
+  uint64_t program_ = 0;
 };
 
 }  // namespace wz::native

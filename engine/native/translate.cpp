@@ -18,7 +18,7 @@ namespace {
 using opcodes::Mode;
 using opcodes::Op;
 
-constexpr int kAbiVersion = 1;
+constexpr int kAbiVersion = 2;
 constexpr int kDots = timing::kDotsPerCycle;
 
 template <typename... Args>
@@ -74,6 +74,8 @@ class Emitter {
 void Emitter::header() {
   out_ += "#include <stdint.h>\n";
   out_ += text("const char wz_abi[] = \"%s\";\n", abi().c_str());
+  out_ += text("const uint64_t wz_program = %lluu;\n",
+               static_cast<unsigned long long>(program_id(cart_)));
   out_ += text("const int32_t wz_slack = %d;\n", slack());
   out_ += "const uint8_t wz_entry[0x8000] = {";
   for (const uint16_t pc : flow_.entries) {
@@ -331,6 +333,12 @@ std::string abi() {
               offsetof(Machine, ram), offsetof(Cartridge, prg), offsetof(Registers, pc),
               offsetof(Registers, a), offsetof(Registers, x), offsetof(Registers, y),
               offsetof(Registers, s), offsetof(Registers, p));
+}
+
+uint64_t program_id(const Cartridge& cart) {
+  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
+  for (const uint8_t byte : cart.prg) hash = (hash ^ byte) * 0x100000001B3u;
+  return hash;
 }
 
 std::string translate(const Cartridge& cart) { return Emitter(cart).run(); }

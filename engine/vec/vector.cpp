@@ -28,6 +28,7 @@ Vector::Vector(const LaneConfig& config, CartridgePtr cart,
     throw std::invalid_argument("num_threads must be in 1.." + std::to_string(kMaxThreads) +
                                 ", and is " + std::to_string(num_threads));
   }
+  if (native_) native_->require(*cart);
   lanes_ = LaneSet::make(config, std::move(cart), native_ ? native_->code() : NativeCode{}, simd,
                          std::move(stages), num_threads);
   async_ = std::make_unique<AsyncSteps>(*lanes_, num_threads);

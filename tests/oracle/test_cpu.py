@@ -159,6 +159,12 @@ def test_random_programs_match_the_data_sheet(tmp_path: Path) -> None:
     assert indexed <= set(crossed), "every indexed opcode must have crossed a page"
 
 
+def test_translated_code_of_another_program_is_refused(tmp_path: Path) -> None:
+    native = load_native(ines(random_program(0)), tmp_path)
+    with pytest.raises(ValueError, match="another ROM"):
+        _engine.Console(ines(random_program(1)), native=native)
+
+
 @pytest.mark.parametrize("opcode", sorted(set(range(256)) - set(TABLE)))
 def test_an_unofficial_opcode_is_an_error_with_its_address(opcode: int) -> None:
     prg = bytearray(0x8000)
