@@ -12,6 +12,8 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 # Warnings are errors here; `make WERROR=OFF` is for compilers that know new ones.
 WERROR ?= ON
 BIN := .venv/bin
+# Where the engine's own tests and fuzzers, which know no data folder, find a ROM.
+ROM_FILE = WARPZONE_ROM="$$($(BIN)/python -c 'from warpzone import rom; print(rom.locate("eu").path)')"
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # TSan cannot place its shadow memory where the kernel randomises addresses too widely.
 FIXED_ADDRESSES := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
@@ -77,8 +79,8 @@ endef
 engine-test: setup ## the engine's own tests, under ASan+UBSan and TSan
 	$(call cmake,asan,-DWARPZONE_TESTS=ON "-DWARPZONE_SANITIZE=address;undefined")
 	$(call cmake,tsan,-DWARPZONE_TESTS=ON -DWARPZONE_SANITIZE=thread)
-	$(BIN)/ctest --test-dir build/asan --output-on-failure -j $(JOBS)
-	$(FIXED_ADDRESSES) $(BIN)/ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+	$(ROM_FILE) $(BIN)/ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+	$(ROM_FILE) $(FIXED_ADDRESSES) $(BIN)/ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 
 .PHONY: demo
 demo: setup ## play a scripted run of 1-1 and write demo.mp4
@@ -105,7 +107,7 @@ fuzz: setup ## libFuzzer with ASan over ROM, saved lanes and actions (needs clan
 	$(call cmake,fuzz,-DCMAKE_CXX_COMPILER=$(CLANGXX) -DWARPZONE_FUZZ=ON "-DWARPZONE_SANITIZE=address;undefined")
 	for target in build/fuzz/fuzz_*; do echo "== $$target"; \
 	  mkdir -p build/corpus/$$(basename $$target); \
-	  $$target -runs=$(FUZZ_RUNS) -print_final_stats=1 build/corpus/$$(basename $$target); done
+	  $(ROM_FILE) $$target -runs=$(FUZZ_RUNS) -print_final_stats=1 build/corpus/$$(basename $$target); done
 
 .PHONY: golden
 golden: setup ## rewrite the goldens; look at the difference before you keep it

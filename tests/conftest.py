@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: the ROMs, their translated programs, goldens."""
+"""Fixtures shared by all tests: the ROMs and their translated programs."""
 
 from pathlib import Path
 from typing import Any
@@ -6,19 +6,6 @@ from typing import Any
 import pytest
 
 from warpzone import rom as roms
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--rewrite-goldens",
-        action="store_true",
-        help="write what the engine does now into tests/golden instead of comparing with it",
-    )
-
-
-@pytest.fixture(scope="session")
-def rewrite_goldens(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--rewrite-goldens"))
 
 
 @pytest.fixture(scope="session", params=list(roms.VARIANTS))

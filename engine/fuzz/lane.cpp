@@ -43,6 +43,7 @@ struct Rig {
     } catch (const std::invalid_argument&) {
       return;
     }
+    if (++accepted_ % 64 != 0) return;  // playing costs far more than loading
     try {
       for (int i = 0; i < 2; ++i) step(i);
     } catch (const std::runtime_error&) {
@@ -50,6 +51,9 @@ struct Rig {
     }
     lanes->load(0, saved);
   }
+
+ private:
+  unsigned accepted_ = 0;
 };
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include "nes/opcodes.hpp"
 
-/// What instructions do, as C text over the variables of the generated function: a x y s (registers),
-/// n z c v rest (flags) and value (the operand).
+/// What instructions do, as C text over the variables of the generated function: a x y s
+/// (registers), n z c v rest (flags) and value (the operand).
 namespace wz::native {
 
 /// The expression that is true when a branch is taken; null for anything but a branch.

@@ -174,10 +174,14 @@ std::string Emitter::address(const Instruction& i, Mode mode, bool penalty) {
     return text("(0x%X + %s & 0xFFFF)", base, index);
   };
   switch (mode) {
-    case Mode::kZeroPageX: return text("(0x%X + x & 0xFF)", base);
-    case Mode::kZeroPageY: return text("(0x%X + y & 0xFF)", base);
-    case Mode::kAbsoluteX: return indexed("x");
-    case Mode::kAbsoluteY: return indexed("y");
+    case Mode::kZeroPageX:
+      return text("(0x%X + x & 0xFF)", base);
+    case Mode::kZeroPageY:
+      return text("(0x%X + y & 0xFF)", base);
+    case Mode::kAbsoluteX:
+      return indexed("x");
+    case Mode::kAbsoluteY:
+      return indexed("y");
     case Mode::kIndirectX:
       out_ += text("t = 0x%X + x & 0xFF; at = WORD(t); ", base);
       return "at";
@@ -186,7 +190,8 @@ std::string Emitter::address(const Instruction& i, Mode mode, bool penalty) {
       if (penalty) out_ += "now += ((t & 0xFF) + y >> 8) * 3; ";
       out_ += "at = t + y & 0xFFFF; ";
       return "at";
-    default: return text("0x%X", base);
+    default:
+      return text("0x%X", base);
   }
 }
 
@@ -226,7 +231,8 @@ void Emitter::data_instruction(const Instruction& i, Op op, Mode mode) {
   } else if (!in_rom) {
     out_ += text(" now = store(m, cart, io, %s, %s, start, now);", at.c_str(), source);
     // The write may have raised an interrupt or taken the time of a DMA.
-    if (!constant || (is_io(last) && (indexed || base == 0x4014 || (base < 0x4000 && !(base & 7))))) {
+    if (!constant ||
+        (is_io(last) && (indexed || base == 0x4014 || (base < 0x4000 && !(base & 7))))) {
       out_ += text(" if (NMI || now > limit) LEAVE(0x%X)", static_cast<unsigned>(i.next));
     }
   }
@@ -260,9 +266,10 @@ void Emitter::instruction(const Instruction& i) {
           go(i.operand, i.pc);
         } else {
           const unsigned high = (i.operand & 0xFF00u) | ((i.operand + 1u) & 0xFF);
-          out_ += text("pc = load(m, cart, io, 0x%X, start, now); "
-                       "pc |= load(m, cart, io, 0x%X, start, now) << 8; goto dispatch;",
-                       static_cast<unsigned>(i.operand), high);
+          out_ += text(
+              "pc = load(m, cart, io, 0x%X, start, now); "
+              "pc |= load(m, cart, io, 0x%X, start, now) << 8; goto dispatch;",
+              static_cast<unsigned>(i.operand), high);
         }
         out_ += "\n";
         return;

@@ -16,8 +16,7 @@ struct NativeIo {
   int32_t (*write)(Machine* m, const Cartridge* cart, uint16_t address, uint8_t value,
                    int32_t start, int32_t end);
   /// Skips the iterations of a `LDA $2002 / AND #mask / branch` loop whose outcome is certain.
-  int32_t (*skip_poll)(Machine* m, const Cartridge* cart, uint8_t mask, int32_t now,
-                       int32_t limit);
+  int32_t (*skip_poll)(Machine* m, const Cartridge* cart, uint8_t mask, int32_t now, int32_t limit);
 };
 
 /// Translated code of one program (see native/). `run` executes from `m->cpu.pc` until it reaches

@@ -37,7 +37,7 @@ constexpr auto kInstructionDots = [] {
   const uint8_t opcode = next();
   now += kInstructionDots[opcode];
   switch (opcode) {
-    // clang-format off
+      // clang-format off
     case 0x00: brk(); break;
     case 0x01: set(a, a | load(indirect_x())); break;
     case 0x05: set(a, a | load(zero_page())); break;
@@ -216,8 +216,7 @@ void run_loop(Machine& m, const Cartridge& cart, const NativeCode* native, int32
       core.interrupt(kNmiVector, core.flags());
     }
     while (core.now < core.stop) {
-      if (kTranslated && core.now < limit && core.pc >= 0x8000 &&
-          native->entry[core.pc - 0x8000]) {
+      if (kTranslated && core.now < limit && core.pc >= 0x8000 && native->entry[core.pc - 0x8000]) {
         core.save();
         native->run(&m, &cart, &kIo, limit);
         core.reload();

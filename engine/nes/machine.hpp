@@ -70,7 +70,7 @@ struct Machine {
   uint8_t io_latch;     ///< what the PPU's data bus last carried
   uint8_t read_buffer;  ///< delayed $2007 reads
   uint8_t oam_address;
-  int32_t hit_dot;      ///< when sprite 0 will hit in this frame
+  int32_t hit_dot;  ///< when sprite 0 will hit in this frame
 
   // What drawing this frame's picture needs: the state at its first line and what changed after.
   Scroll picture;

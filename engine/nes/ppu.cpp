@@ -166,9 +166,8 @@ int32_t find_hit(const Machine& m, const Cartridge& cart) {
     if (line >= top && (s.mask & kRendering) == kRendering) {
       unsigned row = line - top;
       if (m.oam[2] & 0x80) row = height - 1 - row;
-      const unsigned tile = height == 16
-                                ? ((m.oam[1] & 1u) << 8 | (m.oam[1] & 0xFEu)) + (row >> 3)
-                                : (s.ctrl & 0x08 ? 256u : 0u) + m.oam[1];
+      const unsigned tile = height == 16 ? ((m.oam[1] & 1u) << 8 | (m.oam[1] & 0xFEu)) + (row >> 3)
+                                         : (s.ctrl & 0x08 ? 256u : 0u) + m.oam[1];
       const auto& table = m.oam[2] & 0x40 ? cart.tiles_flipped : cart.tiles;
       const uint64_t sprite = table[tile * 8 + (row & 7)];
       for (unsigned i = 0; i < 8; ++i) {

@@ -28,8 +28,7 @@ int32_t find_hit(const Machine& m, const Cartridge& cart);
 
 /// Where a VRAM address ($2000-$2FFF) lives in `Machine::vram`.
 inline unsigned nametable_index(const Cartridge& cart, unsigned address) {
-  return cart.vertical_mirroring ? (address & 0x7FF)
-                                 : ((address & 0x3FF) | (address >> 1 & 0x400));
+  return cart.vertical_mirroring ? (address & 0x7FF) : ((address & 0x3FF) | (address >> 1 & 0x400));
 }
 
 /// Loopy v one line further down.

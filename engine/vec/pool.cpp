@@ -11,8 +11,8 @@
 namespace wz {
 namespace {
 
-// Longer than a caller needs between two steps when he only reads the results, shorter than anything
-// a network does: then waking up costs nothing, and nobody spins while others compute.
+// Longer than a caller needs between two steps when he only reads the results, shorter than
+// anything a network does: then waking up costs nothing, and nobody spins while others compute.
 constexpr auto kSpinTime = std::chrono::microseconds(150);
 constexpr int kPausesPerLook = 16;
 
