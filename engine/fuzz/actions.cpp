@@ -80,7 +80,7 @@ struct Rig {
         break;
       case 3: {
         bool mask[kLanes];
-        for (bool& m : mask) m = input.byte() & 1;
+        for (bool& m : mask) m = (input.byte() & 1) && ++steps_ % 32 == 0;
         vector.reset(mask, obs.data(), info);
         break;
       }

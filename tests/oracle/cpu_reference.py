@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-N, V, U, B, D, I, Z, C = 0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01
+# The flags in 6502 order; the interrupt flag is IRQ because a lone I reads like a one.
+N, V, U, B, D, IRQ, Z, C = 0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01
 
 # Columns of the data sheet: mnemonic, then addressing mode -> (opcode, cycles). A "+" after the
 # cycles means one more when indexing crosses a page.
@@ -94,7 +95,7 @@ class Cpu:
     x: int = 0
     y: int = 0
     s: int = 0xFD
-    p: int = U | I
+    p: int = U | IRQ
     cycles: int = 0
     executed: dict[int, int] = field(default_factory=dict)
     crossed: dict[int, int] = field(default_factory=dict)
@@ -213,7 +214,7 @@ class Cpu:
             self.push((self.pc + 2) >> 8)
             self.push(self.pc + 2)
             self.push(self.p | B | U)
-            self.p |= I
+            self.p |= IRQ
             self.pc = self.word(0xFFFE)
 
     def add(self, value: int) -> None:
@@ -240,7 +241,7 @@ class Cpu:
         self.flag(C, value & 1)
         return self.nz(value >> 1 | carry << 7)
 
-    def operate(self, name: str, mode: str, at: int) -> None:  # noqa: PLR0912, PLR0915
+    def operate(self, name: str, mode: str, at: int) -> None:
         if name in ("LDA", "LDX", "LDY"):
             setattr(self, name[2].lower(), self.nz(self.read(at)))
         elif name in ("STA", "STX", "STY"):
@@ -286,6 +287,6 @@ class Cpu:
         elif name == "PLP":
             self.p = (self.pull() | U) & ~B
         elif name in ("CLC", "CLD", "CLI", "CLV", "SEC", "SED", "SEI"):
-            self.flag({"C": C, "D": D, "I": I, "V": V}[name[2]], name[0] == "S")
+            self.flag({"C": C, "D": D, "I": IRQ, "V": V}[name[2]], name[0] == "S")
         else:
             assert name == "NOP", name

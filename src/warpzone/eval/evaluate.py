@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from warpzone import _engine
@@ -85,7 +86,7 @@ class _Lanes:
             vector.reset(None, self.frames[rows], self.info[rows])
             self.parts.append((vector, rows))
 
-    def step(self, actions: np.ndarray, running: np.ndarray) -> None:
+    def step(self, actions: NDArray[np.int64], running: NDArray[np.bool_]) -> None:
         for vector, rows in self.parts:
             if running[rows].any():
                 vector.step(
@@ -154,7 +155,7 @@ def evaluate(
     return [outcome for outcome in outcomes if outcome is not None]
 
 
-def _as_tensor(frames: np.ndarray, device: torch.device) -> Tensor:
+def _as_tensor(frames: NDArray[np.uint8], device: torch.device) -> Tensor:
     return torch.from_numpy(frames).to(device)
 
 
