@@ -6,6 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+TRAINING = {
+    "train": "steps/s of engine, inference and learner alone and of training, as JSON",
+    "overlap": "training with and without --overlap-collect over a grid, as CSV",
+}
+
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
@@ -24,9 +29,21 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     engine.add_argument("--rom", help="eu, world or a file (default: the installed one)")
     engine.add_argument("--json", metavar="FILE", help="write the result; - is standard output")
     engine.add_argument("--append", type=Path, metavar="FILE", help="add one line to a ledger")
+    for name, summary in TRAINING.items():
+        # Their own flags stand among those of training, which tyro knows.
+        other = kinds.add_parser(name, help=summary, add_help=False, prefix_chars="\0")
+        other.add_argument("words", nargs=argparse.REMAINDER)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.kind in TRAINING:
+        from warpzone.cli import bench_training
+
+        return bench_training.run(args.kind, args.words)
+    return _run_engine(args)
+
+
+def _run_engine(args: argparse.Namespace) -> int:
     from warpzone import rom as roms
     from warpzone.bench import machine
     from warpzone.bench.engine import Plan, measure

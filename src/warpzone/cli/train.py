@@ -135,11 +135,9 @@ def _interrupted(training: Run | None) -> int:
     if training is None:
         _say("interrupted before the first step", "warn")
         return INTERRUPTED
-    if training.learner.ema is not None:
-        training.learner.ema.copy_to(training.agent)
     meta = {"global_step": training.global_step, "seconds": training.seconds}
     try:
-        path = training.folder.save_weights(WEIGHTS, training.agent, meta)
+        path = training.folder.save_weights(WEIGHTS, training._evaluated_agent(), meta)
     except OSError as error:
         _say(f"interrupted at step {training.global_step:,}; weights not saved: {error}", "warn")
     else:

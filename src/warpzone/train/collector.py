@@ -100,7 +100,9 @@ class Collector:
 
     def _draw(self) -> Tensor | None:
         """[T, B, A]: what the CPU samples actions with. Drawn for all lanes at once, so that a
-        lane's numbers depend on its place in the run and not on how lanes are grouped."""
+        lane's numbers depend on its place in the run and not on how lanes are grouped. What the
+        network makes of a lane can still differ in the last bits between groupings: it sums in
+        another order for another number of lanes."""
         if self.device.type == "cuda":
             return None
         shape = (self.config.rollout_steps, self.config.num_envs, self.agent.spec.actions)

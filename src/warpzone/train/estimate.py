@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.model.agent import Agent
-from warpzone.model.spec import ModelSpec
 from warpzone.run.folder import model_spec
 from warpzone.train.actor import Actor
 from warpzone.train.collector import Store
@@ -24,8 +23,8 @@ META = torch.device("meta")
 LANE_BYTES = 64 << 10
 #: AdamW's two moments and the gradient, for each parameter.
 COPIES_TO_LEARN = 3
-#: A network beyond this is not built to see what it leaves behind; it is refused for its weights.
-MOST_TO_BUILD = 2 << 30
+#: Weights beyond this are not allocated to see what they leave behind; they speak for themselves.
+MOST_TO_BUILD = 1 << 30
 #: Tensors count their elements in 63 bits.
 MOST_ELEMENTS = 1 << 62
 
@@ -43,28 +42,30 @@ def count_memory(config: TrainConfig) -> Memory:
     """What a run holds on the device and on the host. On a machine without CUDA both are one."""
     _refuse_uncountable(config)
     actions = len(action_table(config.actions).masks)
-    spec = model_spec(config, actions)
     with META:
-        agent = Agent(spec)
+        agent = Agent(model_spec(config, actions))
         stores = [Store(config, actions, META)] * (2 if config.overlap_collect else 1)
         actor = Actor(config, agent, config.num_envs // config.groups, META)
     weights = _bytes(agent.parameters())
+    parameters = sum(parameter.numel() for parameter in agent.parameters())
+    # Averaged weights, and those that play while others learn.
+    copies = 1 + COPIES_TO_LEARN + (config.ema > 0) + config.overlap_collect
     on_host = ("rewards", "terminated", "truncated", "age")
     tensors = [(name, part) for store in stores for name, part in vars(store).items()]
     frame = config.size**2
     device = {
         "rollouts": _bytes(part for name, part in tensors if name not in on_host),
         "acting": config.groups * _bytes(_tensors(vars(actor).values())),
-        "network and optimiser": weights * (1 + COPIES_TO_LEARN + (config.ema > 0)),
-        "a minibatch": _activations(config, spec) if weights < MOST_TO_BUILD else 0,
+        "network and optimiser": weights * copies,
+        "a minibatch": _activations(config, agent) if weights < MOST_TO_BUILD else 0,
     }
     host = {
         "rollouts": _bytes(part for name, part in tensors if name in on_host),
         "lanes": config.num_envs * (LANE_BYTES + 2 * frame),
     }
     if config.per:
-        host["replay"] = int(config.per_memory_gb * 2**30)
-    return Memory(sum(p.numel() for p in agent.parameters()), device, host)
+        device["replay"] = int(config.per_memory_gb * 2**30)
+    return Memory(parameters, device, host)
 
 
 def refuse_impossible(config: TrainConfig, device: torch.device) -> Memory:
@@ -147,7 +148,7 @@ def _refuse_uncountable(config: TrainConfig) -> None:
         )
 
 
-def _activations(config: TrainConfig, spec: ModelSpec) -> int:
+def _activations(config: TrainConfig, agent: Agent) -> int:
     """What a minibatch leaves behind on its way forward, and again on its way back: that of one
     step (of one lane, with a memory), as often as there are."""
     held = 0
@@ -157,7 +158,8 @@ def _activations(config: TrainConfig, spec: ModelSpec) -> int:
         parts = output if isinstance(output, tuple | list) else (output,)
         held += sum(part.numel() for part in _tensors(parts))
 
-    agent = Agent(spec)
+    agent.to_empty(device="cpu")
+    spec = agent.spec
     for leaf in agent.modules():
         if not list(leaf.children()):
             leaf.register_forward_hook(note)

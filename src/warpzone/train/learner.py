@@ -177,15 +177,17 @@ class Learner:
     def _record(self, function: Callable[[], None]) -> Callable[[], None]:
         """Recording runs updates for real; everything they change is put back. The optimiser makes
         its state with its first update, so that one comes before."""
+        counters = [self._sums, self._stop, self._kl]
         if not self.optimizer.state:
-            before = [parameter.detach().clone() for parameter in self.agent.parameters()]
+            changed = [*self.updater.tensors(), *counters]
+            before = [tensor.clone() for tensor in changed]
             function()
-            for parameter, value in zip(self.agent.parameters(), before, strict=True):
-                parameter.data.copy_(value)
+            for tensor, value in zip(changed, before, strict=True):
+                tensor.copy_(value)
             for state in self.optimizer.state.values():
                 for part in state.values():
                     part.zero_()
-        return record(function, [*self.updater.tensors(), self._sums, self._stop, self._kl])
+        return record(function, [*self.updater.tensors(), *counters])
 
     def _minibatch(self, frames: Tensor, index: Tensor) -> None:
         config, rows = self.config, self._rows

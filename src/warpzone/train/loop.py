@@ -89,7 +89,7 @@ class Run:
         self.outcomes: list[Outcome] = []
         self._noise = generator(config.seed, "noise")
         self._log_seconds = 0.0
-        self._replay_line = 0.0
+        self._replay_line = -REPLAY_LINE_EVERY
         self._evaluated_at = -1
         self._next_eval = config.eval_interval
 

@@ -68,12 +68,17 @@ def measure(config: TrainConfig, device: torch.device) -> Speeds:
     lanes = min(config.num_envs // config.groups, MOST_LANES)
     batch = lanes * config.rollout_steps
     small = config.replace(
-        num_envs=lanes, groups=1, minibatch=batch, max_steps=max(batch, config.max_steps)
+        num_envs=lanes,
+        groups=1,
+        minibatch=batch,
+        grad_accum=1,
+        max_steps=max(batch, config.max_steps),
     )
     actions = len(action_table(config.actions).masks)
     agent = Agent(model_spec(config, actions)).to(device)
     actor = Actor(small, agent, lanes, device)
-    (group,) = make_groups(small, image, program, pinned=False)
+    groups = make_groups(small, image, program, pinned=False)
+    group = groups[0]
     plan = np.random.default_rng(0).integers(0, actions, (64, lanes))
     turn = 0
 
@@ -92,7 +97,7 @@ def measure(config: TrainConfig, device: torch.device) -> Speeds:
     try:
         return Speeds(_rate(play), _rate(decide), _rate(_learning(config, agent, device)))
     finally:
-        group.close()
+        groups.close()
 
 
 def _learning(config: TrainConfig, agent: Agent, device: torch.device) -> Callable[[], int]:

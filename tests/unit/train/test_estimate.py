@@ -1,0 +1,84 @@
+"""Counting memory without allocating it, and refusing what cannot be had."""
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from warpzone.config import ConfigError, TrainConfig  # noqa: E402
+from warpzone.env.actions import action_table  # noqa: E402
+from warpzone.model.agent import Agent  # noqa: E402
+from warpzone.run.folder import model_spec  # noqa: E402
+from warpzone.train import estimate  # noqa: E402
+from warpzone.train.collector import Store  # noqa: E402
+from warpzone.train.speed import Speeds  # noqa: E402
+
+SMALL = TrainConfig(
+    num_envs=8, rollout_steps=16, minibatch=64, size=42, hidden_size=32, max_steps=512
+)
+CPU = torch.device("cpu")
+CUDA = torch.device("cuda")
+
+
+def held(store: Store) -> int:
+    return sum(part.numel() * part.element_size() for part in vars(store).values())
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_rollouts_are_counted_as_they_are_allocated(overlap: bool) -> None:
+    config = SMALL.replace(overlap_collect=overlap)
+    memory = estimate.count_memory(config)
+    real = held(Store(config, len(action_table(config.actions).masks), CPU))
+    assert memory.device["rollouts"] + memory.host["rollouts"] == real * (1 + overlap)
+
+
+@pytest.mark.parametrize("memory", ["none", "gru", "gtrxl"])
+def test_parameters_are_those_of_the_network(memory: str) -> None:
+    config = SMALL.replace(memory=memory)
+    agent = Agent(model_spec(config, len(action_table(config.actions).masks)))
+    assert estimate.count_memory(config).parameters == sum(p.numel() for p in agent.parameters())
+
+
+def test_a_larger_minibatch_leaves_more_behind() -> None:
+    one, two = (estimate.count_memory(SMALL.replace(minibatch=size)) for size in (64, 128))
+    assert two.device["a minibatch"] == 2 * one.device["a minibatch"] > 0
+    assert two.device["rollouts"] == one.device["rollouts"]
+
+
+def test_replay_and_averaged_weights_count() -> None:
+    plain = estimate.count_memory(SMALL)
+    config = SMALL.replace(algo="vtrace", epochs=1, per=True, per_memory_gb=0.5, ema=0.99)
+    more = estimate.count_memory(config)
+    assert more.device["replay"] == 2**29
+    part = "network and optimiser"
+    assert more.device[part] - plain.device[part] == 4 * plain.parameters
+
+
+def test_what_the_machine_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "free_host_memory", lambda: 1 << 34)
+    estimate.refuse_impossible(SMALL, CPU)
+    huge = SMALL.replace(num_envs=1 << 20, max_steps=1 << 30)
+    with pytest.raises(ConfigError, match=r"rollouts.*16\.0 GiB are free.*--num-envs"):
+        estimate.refuse_impossible(huge, CPU)
+    with pytest.raises(ConfigError, match="minibatch"):
+        estimate.refuse_impossible(SMALL.replace(hidden_size=1 << 24), CPU)
+
+
+def test_what_cannot_be_counted_is_refused() -> None:
+    beyond = SMALL.replace(num_envs=1 << 40, rollout_steps=1 << 20, max_steps=1 << 60)
+    with pytest.raises(ConfigError, match="more memory than can be counted"):
+        estimate.count_memory(beyond)
+
+
+def test_free_memory_is_known_here() -> None:
+    free = estimate.free_host_memory()
+    assert (free is not None and free > 0) or not Path("/proc/meminfo").exists()
+
+
+def test_parts_share_a_cpu_and_overlap_beside_a_gpu() -> None:
+    speeds = Speeds(engine=100.0, inference=50.0, learning=50.0)
+    assert speeds.together(SMALL, CPU) == pytest.approx(20.0)
+    assert speeds.together(SMALL, CUDA) == pytest.approx(25.0)
+    assert speeds.together(SMALL.replace(overlap_collect=True), CUDA) == pytest.approx(50.0)
+    assert speeds.together(SMALL.replace(groups=1), CUDA) == pytest.approx(20.0)
