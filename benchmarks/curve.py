@@ -1,0 +1,64 @@
+"""Draws learning curves as an SVG: python benchmarks/curve.py FILE.jsonl OUT.svg
+
+Each line of FILE has `seed`, `seconds`, `global_step` and `clear_rate`.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 300, 56, 44, 28
+COLORS = ("#e4572e", "#2e86ab", "#3bb273", "#8e5ea2")
+
+
+def draw(rows: list[dict[str, float]], title: str) -> str:
+    """The share of recent training episodes that reached the flag, over wall-clock seconds."""
+    runs: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for row in rows:
+        runs[int(row["seed"])].append((row["seconds"], row["clear_rate"]))
+    last = max(seconds for points in runs.values() for seconds, _ in points)
+
+    def place(seconds: float, share: float) -> str:
+        x = LEFT + seconds / last * (WIDTH - LEFT - 16)
+        y = HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP)
+        return f"{x:.1f},{y:.1f}"
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+        f'<text x="{LEFT}" y="18" font-weight="bold">{title}</text>',
+    ]
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = place(0.0, share).split(",")
+        parts.append(f'<line x1="{x}" x2="{WIDTH - 16}" y1="{y}" y2="{y}" stroke="#dddddd"/>')
+        parts.append(
+            f'<text x="{LEFT - 8}" y="{float(y) + 4}" text-anchor="end">{share:.0%}</text>'
+        )
+    for seconds in range(0, int(last) + 1, 5):
+        x = place(seconds, 0.0).split(",")[0]
+        parts.append(f'<text x="{x}" y="{HEIGHT - 24}" text-anchor="middle">{seconds}</text>')
+    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 6}" text-anchor="middle">seconds</text>')
+    for index, (seed, points) in enumerate(sorted(runs.items())):
+        color = COLORS[index % len(COLORS)]
+        line = " ".join(place(*point) for point in points)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
+        y = TOP + 16 + 16 * index
+        parts.append(f'<text x="{LEFT + 16}" y="{y}" fill="{color}">seed {seed}</text>')
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def main() -> int:
+    """Reads, draws, writes."""
+    if len(sys.argv) != 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    source, target = map(Path, sys.argv[1:])
+    rows = [json.loads(line) for line in source.read_text().splitlines()]
+    target.write_text(draw(rows, "Stage 1-1: episodes that reach the flag while training"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
