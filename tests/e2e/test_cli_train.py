@@ -116,7 +116,7 @@ def test_config_out_can_be_a_preset_again(capsys: OUT, tmp_path: Path) -> None:
         (["--actions", "dance"], "dance"),
         (["--frame-skip", "5000"], "5000"),
         (["--run-name", "../elsewhere"], "--run-name"),
-        (["--hidden-size", "30000000"], "are free"),
+        (["--hidden-size", "30000000000"], "are free"),
         (["--num-envs", "10000000", "--max-steps", "9000000000"], "lower --num-envs"),
     ],
 )
@@ -138,7 +138,7 @@ def test_wrong_usage_is_one_sentence(
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("algo = 'dqn'", "--algo must be one of"),
+        ("reward = 'fame'", "--reward must be one of"),
         ("num_envs = 'many'", "preset"),
         ("lanes = 3", "'lanes'"),
         ("num_envs = ", "cannot be read"),

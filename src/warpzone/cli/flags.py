@@ -128,13 +128,14 @@ def _parse(words: list[str], base: TrainConfig, prog: str, about: str) -> _Flags
 
 
 def _sentence(box: str, prog: str) -> str:
-    """What tyro says in a frame, up to the first rule, as one sentence."""
+    """What tyro says below the title of its frame, up to the next rule, as one sentence."""
     lines: list[str] = []
     for line in box.splitlines()[1:]:
-        text = line.strip("│| ").strip()
-        if not text.strip("─-═╰╯"):
+        text = line.strip("│| ")
+        if text.strip("─-═╰╯╭╮+ "):
+            lines.append(text)
+        elif lines:
             break
-        lines.append(text)
     text = " ".join(lines).rstrip(".")
     if found := re.search(r"^Unrecognized options: (.*)", text):
         unknown = found[1].split(", ")[0]

@@ -119,7 +119,9 @@ def evaluate(
     """Plays every stage from every start delay with both policies. The same agent gives the same
     outcomes every time."""
     device = next(agent.parameters()).device
-    lanes = _Lanes(config, rom, native, parse_stages(stages or config.stages), delays, seed)
+    # The whole game is judged by its first stage, which every game starts with.
+    played = parse_stages(stages or config.stages) or (0,)
+    lanes = _Lanes(config, rom, native, played, delays, seed)
     total = len(lanes.rewards)
     argmax = np.array([policy == "argmax" for _, policy in lanes.cases] * len(delays))
     sampling = torch.Generator(device="cpu").manual_seed(seed)

@@ -20,7 +20,7 @@ from warpzone.train.collector import Store
 
 META = torch.device("meta")
 #: Heap of a lane: machine, history and its place in the pool (measured, rounded up).
-LANE_BYTES = 64 << 10
+LANE_BYTES = 16 << 10
 #: AdamW's two moments and the gradient, for each parameter.
 COPIES_TO_LEARN = 3
 #: Weights beyond this are not allocated to see what they leave behind; they speak for themselves.
@@ -57,7 +57,7 @@ def count_memory(config: TrainConfig) -> Memory:
         "rollouts": _bytes(part for name, part in tensors if name not in on_host),
         "acting": config.groups * _bytes(_tensors(vars(actor).values())),
         "network and optimiser": weights * copies,
-        "a minibatch": _activations(config, agent) if weights < MOST_TO_BUILD else 0,
+        "a minibatch": _activations(config, agent),
     }
     host = {
         "rollouts": _bytes(part for name, part in tensors if name in on_host),
@@ -140,8 +140,9 @@ def describe(config: TrainConfig) -> str:
 # --- counting ----------------------------------------------------------------------------------
 def _refuse_uncountable(config: TrainConfig) -> None:
     frames = (config.rollout_steps + config.frame_stack) * config.num_envs * config.size**2
-    features = (config.hidden_size + config.size**2) * config.encoder_width
-    if max(frames, features**2 * config.memory_length) > MOST_ELEMENTS:
+    width = config.hidden_size * max(1.0, config.encoder_width)
+    wide = width * max(width if config.memory != "none" else 0, 64 * config.size**2)
+    if max(frames, wide * max(1.0, config.encoder_width)) > MOST_ELEMENTS:
         raise ConfigError(
             "this run needs more memory than can be counted; lower --num-envs, --rollout-steps, "
             "--hidden-size or --encoder-width"
@@ -150,7 +151,9 @@ def _refuse_uncountable(config: TrainConfig) -> None:
 
 def _activations(config: TrainConfig, agent: Agent) -> int:
     """What a minibatch leaves behind on its way forward, and again on its way back: that of one
-    step (of one lane, with a memory), as often as there are."""
+    step (of one lane, with a memory), as often as there are. Of a huge network, the last layer."""
+    if _bytes(agent.parameters()) > MOST_TO_BUILD:
+        return config.minibatch * config.hidden_size * 8
     held = 0
 
     def note(_module: nn.Module, _inputs: object, output: object) -> None:

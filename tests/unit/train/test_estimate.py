@@ -61,8 +61,8 @@ def test_what_the_machine_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     huge = SMALL.replace(num_envs=1 << 20, max_steps=1 << 30)
     with pytest.raises(ConfigError, match=r"rollouts.*16\.0 GiB are free.*--num-envs"):
         estimate.refuse_impossible(huge, CPU)
-    with pytest.raises(ConfigError, match="minibatch"):
-        estimate.refuse_impossible(SMALL.replace(hidden_size=1 << 24), CPU)
+    with pytest.raises(ConfigError, match=r"network.*--hidden-size"):
+        estimate.refuse_impossible(SMALL.replace(hidden_size=1 << 28), CPU)
 
 
 def test_what_cannot_be_counted_is_refused() -> None:
