@@ -107,8 +107,9 @@ void Pool::work(int thread) {
     const int first = ticket.next();
     const int count = ticket.count();
     if (first >= count) return;
-    // Small pieces keep the threads evenly busy to the end of the job.
-    const int last = std::min(first + std::clamp(count / (num_threads() * 8), 1, 16), count);
+    // Small pieces keep the threads evenly busy to the end of the job: a piece of 16 lanes at the
+    // end of 256 cost a tenth of the time of two threads.
+    const int last = std::min(first + std::clamp(count / (num_threads() * 64), 1, 8), count);
     const int size = last - first;
     if (!ticket_.compare_exchange_weak(word, word + static_cast<uint64_t>(size),
                                        std::memory_order_acq_rel, std::memory_order_acquire)) {
