@@ -73,6 +73,7 @@ def _train(config: TrainConfig) -> int:
     from warpzone.train.estimate import refuse_impossible
     from warpzone.train.learner import LearningError
     from warpzone.train.loop import Run, choose_device
+    from warpzone.train.observers import make_observers
 
     device = choose_device(config)
     if device.type == "cpu":
@@ -81,7 +82,7 @@ def _train(config: TrainConfig) -> int:
     refuse_impossible(config, device)
     training: Run | None = None
     try:
-        training = Run(config)
+        training = Run(config, make_observers(config))
         _say(f"{training.folder.path} on {device}")
         result = _learn(training)
     except KeyboardInterrupt:

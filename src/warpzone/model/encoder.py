@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from warpzone.model.init import RELU_GAIN, orthogonal
-from warpzone.model.spec import NATURE_LAYERS, ModelSpec
+from warpzone.model.spec import ModelSpec
 from warpzone.model.stem import FrameConvolution, PatchConvolution
 
 
@@ -19,7 +19,8 @@ class NatureEncoder(nn.Module):
         super().__init__()
         layers: list[nn.Module] = []
         before = spec.stack
-        for channels, (kernel, stride) in zip(spec.scaled_channels, NATURE_LAYERS, strict=True):
+        shapes = zip(spec.scaled_channels, spec.nature_layers, strict=True)
+        for channels, (kernel, stride) in shapes:
             kind = nn.Conv2d if layers else PatchConvolution
             convolution = kind(before, channels, kernel, stride)
             orthogonal(convolution, RELU_GAIN)

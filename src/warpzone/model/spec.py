@@ -9,6 +9,9 @@ MEMORIES = ("none", "gru", "lstm", "gtrxl")
 DEFAULT_CHANNELS = {"nature": (32, 64, 64), "impala": (16, 32, 32)}
 #: Kernel and stride of the three convolutions of the nature encoder.
 NATURE_LAYERS = ((8, 4), (4, 2), (3, 1))
+#: The same for small pictures, in which those would leave a single place.
+SMALL_NATURE_LAYERS = ((6, 3), (4, 2), (3, 1))
+SMALL = 56
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,18 @@ class ModelSpec:
         """Height and width of what the convolutions leave."""
         return self._after(self.height), self._after(self.width)
 
+    @property
+    def nature_layers(self) -> tuple[tuple[int, int], ...]:
+        """Kernel and stride of each convolution of the nature encoder."""
+        small = min(self.height, self.width) < SMALL
+        return SMALL_NATURE_LAYERS if small else NATURE_LAYERS
+
     def _scaled(self, count: int) -> int:
         return max(1, round(count * self.width_multiplier))
 
     def _after(self, size: int) -> int:
         if self.encoder == "nature":
-            for kernel, stride in NATURE_LAYERS:
+            for kernel, stride in self.nature_layers:
                 size = (size - kernel) // stride + 1
             return size
         for _ in self.scaled_channels:
@@ -117,7 +126,7 @@ class ModelSpec:
         if min(self.picture_after) < 1:
             raise ValueError(
                 f"frames of {self.height}x{self.width} are too small for the {self.encoder} "
-                f"encoder; it needs 36x36 or more"
+                f"encoder; it needs 27x27 or more"
             )
 
 

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from warpzone.train.compiling import check_compiler
 from warpzone.train.episodes import Episode
 from warpzone.train.lanes import make_groups
 from warpzone.train.learner import Learner
+from warpzone.train.observer import Observer
 from warpzone.train.progress import Progress
 from warpzone.train.seeds import generator, stream_seed
 
@@ -60,8 +61,9 @@ class Collected(NamedTuple):
 class Run:
     """One training run."""
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: TrainConfig, observers: Sequence[Observer] = ()) -> None:
         self.config = config
+        self.observers = tuple(observers)
         self.started = time.perf_counter()
         self.device = choose_device(config)
         check_compiler(config, self.device)
@@ -91,6 +93,7 @@ class Run:
         self._log_seconds = 0.0
         self._replay_line = -REPLAY_LINE_EVERY
         self._evaluated_at = -1
+        self._stop_because = ""
         self._next_eval = config.eval_interval
 
     @property
@@ -100,15 +103,28 @@ class Run:
 
     def train(self, progress: Progress) -> Result:
         """Runs to the end of the budget, evaluates, and says what came of it."""
+        reason = "exception"
         try:
+            for observer in self.observers:
+                observer.started(self)
             self.learn(progress)
             if not self.outcomes or self._evaluated_at != self.global_step:
                 self._evaluate(progress)
+            reason = "normal"
+        except KeyboardInterrupt:
+            reason = "interrupt"
+            raise
         finally:
             self.collector.close()
+            for observer in self.observers:
+                observer.ended(self, reason)
         return Result(
             self.folder.path, self.global_step, self.seconds, self.best_clears, self.outcomes
         )
+
+    def stop(self, because: str) -> None:
+        """Ends the run in good order after the update at hand."""
+        self._stop_because = because
 
     def learn(self, progress: Progress) -> None:
         """Collects and learns to the end of the budget."""
@@ -186,6 +202,8 @@ class Run:
         self.global_update += 1
         owners = self._owners(collected, began, waited, learned)
         row = self._row(losses, collected, owners, learned - began, lag)
+        for observer in self.observers:
+            observer.updated(self, row, collected)
         self._write(row, collected.episodes)
         progress.update(row)
         self._say_replay(progress)
@@ -262,6 +280,8 @@ class Run:
         self.folder.save_weights(WEIGHTS, agent, meta)
         rows = [{**meta, **dataclasses.asdict(outcome)} for outcome in self.outcomes]
         self.folder.append("evals.jsonl", rows)
+        for observer in self.observers:
+            observer.evaluated(self, self.outcomes)
         if count > self.best_clears:
             self.best_clears = count
             self.folder.save_weights(BEST, agent, meta)
@@ -279,6 +299,8 @@ class Run:
     def _done(self, ahead: int = 0) -> bool:
         """Whether the run is over, or will be after `ahead` more updates."""
         config = self.config
+        if self._stop_because:
+            return True
         if config.max_time and self.seconds > config.max_time * 60:
             return True
         if config.stop_at_clears and self.best_clears >= config.stop_at_clears:

@@ -118,7 +118,7 @@ def test_acting_does_not_look_at_the_numbers(memory: str) -> None:
         ({"encoder": "vit"}, "the encoder must be one of nature, impala, not 'vit'"),
         ({"memory": "rnn"}, "the memory must be one of none, gru, lstm, gtrxl, not 'rnn'"),
         ({"actions": 0}, "actions must be at least 1, and is 0"),
-        ({"height": 35}, "frames of 35x36 are too small for the nature encoder"),
+        ({"height": 26}, "frames of 26x36 are too small for the nature encoder"),
         ({"channels": (8, 8)}, "3 convolutions and needs as many channels, not 2"),
         ({"channels": (8, 0, 8)}, "channels must all be at least 1"),
         ({"width_multiplier": 0.0}, "width_multiplier must be above 0"),

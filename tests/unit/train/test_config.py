@@ -9,7 +9,7 @@ from warpzone.config import ConfigError, TrainConfig, from_dict, load_preset, pr
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"num_envs": 0}, "--num-envs must be at least 1"),
-    ({"size": 20}, "--size must be at least 36"),
+    ({"size": 20}, "--size must be at least 27"),
     ({"gamma": 1.5}, "--gamma must be in 0..1"),
     ({"sticky": 1.0}, "--sticky must be in 0..1"),
     ({"ema": 1.0}, "--ema must be in 0..1"),

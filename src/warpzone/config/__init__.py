@@ -1,0 +1,98 @@
+"""The configuration of a training run: one frozen, flat dataclass made of sections. The command
+line is derived from it, presets are files with some of its fields, and nonsense is refused with the
+reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warpzone.config.algorithm import AlgorithmConfig
+from warpzone.config.checks import out_of_range
+from warpzone.config.contradictions import contradictions
+from warpzone.config.network import NetworkConfig
+from warpzone.config.optimisation import OptimisationConfig
+from warpzone.config.play import PlayConfig
+from warpzone.config.replay import ReplayConfig
+from warpzone.config.reward import RewardConfig
+from warpzone.config.run import RunConfig
+from warpzone.env.actions import action_table
+from warpzone.env.stages import parse_stages
+
+PRESETS = Path(__file__).parent.parent / "presets"
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot work; one sentence that says why."""
+
+
+@dataclass(frozen=True)
+class TrainConfig(
+    RunConfig,
+    OptimisationConfig,
+    ReplayConfig,
+    AlgorithmConfig,
+    NetworkConfig,
+    RewardConfig,
+    PlayConfig,
+):
+    """What to train, on what, and how. Fields come in the order of the sections from the last to
+    the first."""
+
+    def __post_init__(self) -> None:
+        for refused, message in (*out_of_range(self), *contradictions(self)):
+            if refused:
+                raise ConfigError(message)
+        try:
+            parse_stages(self.stages)
+            action_table(self.actions)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps in a rollout."""
+        return self.num_envs * self.rollout_steps
+
+    @property
+    def updates(self) -> int:
+        """Rollouts in the run."""
+        return max(1, self.max_steps // self.steps_per_update)
+
+    def to_json(self) -> str:
+        """The whole configuration."""
+        return json.dumps(dataclasses.asdict(self), indent=2)
+
+    def replace(self, **changes: Any) -> TrainConfig:
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+def preset_names() -> list[str]:
+    """Presets that ship with the package."""
+    return sorted(path.stem for path in PRESETS.glob("*.toml"))
+
+
+def load_preset(name: str) -> TrainConfig:
+    """A preset by name, or a TOML file by its path."""
+    path = Path(name) if name.endswith(".toml") else PRESETS / f"{name}.toml"
+    if not path.is_file():
+        raise ConfigError(f"there is no preset {name!r}; presets are {', '.join(preset_names())}")
+    try:
+        values = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"preset {name} cannot be read: {error}") from error
+    return from_dict(values)
+
+
+def from_dict(values: dict[str, Any]) -> TrainConfig:
+    """A configuration from saved or preset fields; unknown ones are refused."""
+    known = {field.name for field in dataclasses.fields(TrainConfig)}
+    for name in values:
+        if name not in known:
+            raise ConfigError(f"unknown configuration field {name!r}")
+    return TrainConfig(**values)

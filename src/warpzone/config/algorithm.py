@@ -1,0 +1,40 @@
+"""How the network learns from what was played."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class AlgorithmConfig:
+    """How the network learns from what was played."""
+
+    algo: Literal["ppo", "vtrace", "a2c"] = "ppo"
+    """Learning algorithm."""
+    rollout_steps: int = 128
+    """Steps of each lane in a rollout."""
+    minibatch: int = 2048
+    """Steps in an optimiser step."""
+    epochs: int = 5
+    """Passes over a rollout (ppo)."""
+    gamma: float = 0.9
+    """Discount."""
+    gae_lambda: float = 1.0
+    """Trace decay of GAE and V-trace."""
+    clip: float = 0.2
+    """PPO's clip range."""
+    target_kl: float = 0.0
+    """Stop learning from a rollout once its policy is this far away (KL); 0 never stops (ppo)."""
+    normalize_advantages: bool = False
+    """Standardise advantages in each minibatch."""
+    value_coef: float = 0.5
+    """Weight of the value loss."""
+    entropy: float = 0.01
+    """Entropy bonus at the start."""
+    entropy_final: float = 0.0
+    """Entropy bonus at the end."""
+    rho_clip: float = 1.0
+    """V-trace's clip of the importance weights (rho)."""
+    c_clip: float = 1.0
+    """V-trace's clip of the trace (c)."""

@@ -1,0 +1,34 @@
+"""Budgets, places and looks of the run itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Budgets, places and looks of the run itself."""
+
+    max_steps: int = 5_000_000
+    """Steps to train for, over all lanes."""
+    max_time: float = 0.0
+    """Stop after this many minutes; 0 is never."""
+    overlap_collect: bool = False
+    """Collect the next rollout while learning from the last (policy lag of one update)."""
+    groups: int = 2
+    """Groups of lanes: one plays while the network decides for another."""
+    seed: int = 1
+    """Seed of everything random."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the network runs."""
+    run_name: str = ""
+    """Folder below runs_dir; made from the time if not given."""
+    runs_dir: str = "runs"
+    """Folder of all runs."""
+    eval_interval: int = 0
+    """Evaluate every this many steps and keep the best weights; 0 only at the end."""
+    stop_at_clears: int = 0
+    """Stop as soon as an evaluation clears this many of the 31 start delays; 0 never does."""
+    log_interval: int = 1
+    """Write metrics every this many updates."""
