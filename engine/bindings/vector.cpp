@@ -10,46 +10,14 @@
 
 #include <array>
 
+#include "bindings/arguments.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "game/rom_check.hpp"
+#include "vec/tiles.hpp"
 
 namespace wz::bindings {
 namespace {
-
-using Integers = std::vector<int64_t>;
-
-template <class T>
-T choose(const char* name, const std::string& given,
-         std::initializer_list<std::pair<const char*, T>> choices) {
-  std::string known;
-  for (const auto& [word, value] : choices) {
-    if (given == word) return value;
-    known += std::string(known.empty() ? "\"" : " or \"") + word + "\"";
-  }
-  throw std::invalid_argument(std::string(name) + " must be " + known + ", and is \"" + given +
-                              "\"");
-}
-
-std::vector<uint8_t> stage_list(const Integers& stages) {
-  std::vector<uint8_t> list;
-  for (const int64_t stage : stages) {
-    if (stage < 0 || stage >= kStages) {
-      throw std::invalid_argument("a stage must be in 0..31, and is " + std::to_string(stage));
-    }
-    list.push_back(static_cast<uint8_t>(stage));
-  }
-  return list;
-}
-
-ProgressWeights weights_of(const std::vector<float>& w) {
-  if (w.size() != 5) {
-    throw std::invalid_argument(
-        "reward_weights must be five numbers (pixel, step, flag, death, clip), not " +
-        std::to_string(w.size()));
-  }
-  return {w[0], w[1], w[2], w[3], w[4]};
-}
 
 class PyVector {
  public:
@@ -60,10 +28,15 @@ class PyVector {
            const std::string& reward, const std::vector<float>& reward_weights,
            const std::string& end, int time_limit, int stagnation_limit, bool skip_cutscenes,
            std::array<int, 2> start_delay, double sticky, const std::string& timing,
-           const std::string& autoreset, const std::string& simd) {
+           const std::string& autoreset, const std::string& simd, const nb::bytes& script,
+           bool tiles, bool planar) {
     LaneConfig c;
-    const auto* masks = static_cast<const uint8_t*>(buttons.data());
-    c.buttons.assign(masks, masks + buttons.size());
+    c.buttons = masks_of(buttons);
+    c.script = masks_of(script);
+    if (tiles && (height != kTileRows || width != kTileColumns || !gray)) {
+      throw std::invalid_argument("tiles are " + std::to_string(kTileRows) + " x " +
+                                  std::to_string(kTileColumns) + " and gray");
+    }
     c.frame_skip = frame_skip;
     c.frame_stack = frame_stack;
     c.observe = {
@@ -75,10 +48,14 @@ class PyVector {
         crop[2],
         crop[3],
         mask_top,
-        choose<Resize>("resize", resize, {{"area", Resize::kArea}, {"nearest", Resize::kNearest}})};
+        choose<Resize>("resize", resize, {{"area", Resize::kArea}, {"nearest", Resize::kNearest}}),
+        tiles,
+        planar};
     c.max_last_two = max_last_two;
-    c.rules.reward = choose<RewardKind>(
-        "reward", reward, {{"gym", RewardKind::kGym}, {"progress", RewardKind::kProgress}});
+    c.rules.reward = choose<RewardKind>("reward", reward,
+                                        {{"gym", RewardKind::kGym},
+                                         {"progress", RewardKind::kProgress},
+                                         {"shaped", RewardKind::kShaped}});
     c.rules.weights = weights_of(reward_weights);
     c.rules.end_on_life = choose<bool>("end", end, {{"life", true}, {"game_over", false}});
     c.rules.skip_scenes = skip_cutscenes;
@@ -103,7 +80,8 @@ class PyVector {
     require_super_mario_bros(*cart);
     const Simd level = parse_simd(simd);
     obs_shape_ = {frame_stack, height, width};
-    if (!gray) obs_shape_.push_back(3);
+    if (!gray && planar) obs_shape_[1] *= 3;
+    if (!gray && !planar) obs_shape_.push_back(3);
     const nb::gil_scoped_release release;
     vector_ = std::make_unique<Vector>(c, std::move(cart), std::move(native), level,
                                        std::move(lists), num_threads);
@@ -264,6 +242,62 @@ class PyVector {
     vector_->set_stages(lane, stage_list(stages));
   }
 
+  void set_reward_weights(const std::vector<float>& weights) {
+    const nb::gil_scoped_release release;
+    vector_->set_reward_weights(weights_of(weights));
+  }
+
+  void set_stage_weights(const std::vector<double>& weights) {
+    const nb::gil_scoped_release release;
+    vector_->set_stage_weights(weights);
+  }
+
+  void set_script(const nb::bytes& masks) {
+    auto copy = masks_of(masks);
+    const nb::gil_scoped_release release;
+    vector_->set_script(std::move(copy));
+  }
+
+  void force(const Integers& lane_ids, const nb::bytes& masks) {
+    auto copy = masks_of(masks);
+    const nb::gil_scoped_release release;
+    vector_->force(lane_ids, std::move(copy));
+  }
+
+  void add_restart(int32_t id, const nb::bytes& state, const nb::bytes& masks, double weight) {
+    const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(state.data()), state.size());
+    auto copy = masks_of(masks);
+    const nb::gil_scoped_release release;
+    vector_->add_restart(id, bytes, std::move(copy), weight);
+  }
+
+  void weigh_restart(int32_t id, double weight) {
+    const nb::gil_scoped_release release;
+    vector_->weigh_restart(id, weight);
+  }
+
+  void remove_restart(int32_t id) {
+    const nb::gil_scoped_release release;
+    vector_->remove_restart(id);
+  }
+
+  void set_restart_share(double share) {
+    const nb::gil_scoped_release release;
+    vector_->set_restart_share(share);
+  }
+
+  int num_restarts() {
+    const nb::gil_scoped_release release;
+    return vector_->num_restarts();
+  }
+
+  std::vector<double> take_shaping() {
+    std::vector<double> sums(kShapingFields);
+    const nb::gil_scoped_release release;
+    vector_->take_shaping(sums.data());
+    return sums;
+  }
+
   size_t memory_bytes() {
     const nb::gil_scoped_release release;
     return vector_->memory_bytes();
@@ -296,13 +330,14 @@ void bind_vector(nb::module_& m) {
                     std::array<int, 4>, int, const std::string&, bool, const std::string&,
                     const std::vector<float>&, const std::string&, int, int, bool,
                     std::array<int, 2>, double, const std::string&, const std::string&,
-                    const std::string&>(),
+                    const std::string&, const nb::bytes&, bool, bool>(),
            arg("rom"), nb::kw_only(), arg("native").none(), arg("num_lanes"), arg("num_threads"),
            arg("stages"), arg("buttons"), arg("frame_skip"), arg("frame_stack"), arg("height"),
            arg("width"), arg("gray"), arg("crop"), arg("mask_top"), arg("resize"),
            arg("max_last_two"), arg("reward"), arg("reward_weights"), arg("end"), arg("time_limit"),
            arg("stagnation_limit"), arg("skip_cutscenes"), arg("start_delay"), arg("sticky"),
-           arg("timing"), arg("autoreset"), arg("simd"))
+           arg("timing"), arg("autoreset"), arg("simd"), arg("script") = nb::bytes("", 0),
+           arg("tiles") = false, arg("planar") = false)
       .def_prop_ro("obs_shape", &PyVector::obs_shape)
       .def_prop_ro("num_lanes", &PyVector::num_lanes)
       .def_prop_ro("num_threads", &PyVector::num_threads)
@@ -324,6 +359,17 @@ void bind_vector(nb::module_& m) {
       .def("observe", &PyVector::observe, arg("lane"), arg("obs").none())
       .def("info", &PyVector::info, arg("lane"))
       .def("set_stages", &PyVector::set_stages, arg("lane"), arg("stages"))
+      .def("set_reward_weights", &PyVector::set_reward_weights, arg("weights"))
+      .def("set_stage_weights", &PyVector::set_stage_weights, arg("weights"))
+      .def("set_script", &PyVector::set_script, arg("masks"))
+      .def("force", &PyVector::force, arg("lanes"), arg("masks"))
+      .def("add_restart", &PyVector::add_restart, arg("id"), arg("state"), arg("masks"),
+           arg("weight"))
+      .def("weigh_restart", &PyVector::weigh_restart, arg("id"), arg("weight"))
+      .def("remove_restart", &PyVector::remove_restart, arg("id"))
+      .def("set_restart_share", &PyVector::set_restart_share, arg("share"))
+      .def("num_restarts", &PyVector::num_restarts)
+      .def("take_shaping", &PyVector::take_shaping)
       .def("memory_bytes", &PyVector::memory_bytes)
       .def("close", &PyVector::close);
 }

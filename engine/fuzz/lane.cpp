@@ -40,15 +40,20 @@ struct Rig {
   void try_load(std::span<const uint8_t> bytes) {
     try {
       lanes->load(0, bytes);
+      lanes->add_restart(1, bytes, nullptr, 1);
     } catch (const std::invalid_argument&) {
       return;
     }
     if (++accepted_ % 64 != 0) return;  // playing costs far more than loading
     try {
       for (int i = 0; i < 2; ++i) step(i);
+      lanes->set_restart_share(1);
+      lanes->reset(0, 0);
+      step(1);
     } catch (const std::runtime_error&) {
       // A state that passes every check can still be a game that crashes.
     }
+    lanes->set_restart_share(0);
     lanes->load(0, saved);
   }
 

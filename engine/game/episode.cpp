@@ -6,6 +6,9 @@ namespace {
 /// Mario runs at 3 pixels per frame at most; platforms and springs add a little.
 constexpr int32_t kFastestMove = 16;
 constexpr int32_t kMaxX = 0xFFFF;
+constexpr int32_t kMaxScore = 999999;
+/// Far more than any stage has; keeps sums inside their type.
+constexpr int32_t kMaxPixels = 1 << 30;
 
 uint16_t area_key(const uint8_t* ram) {
   return static_cast<uint16_t>(ram[ram::kAreaType] << 8 | ram[ram::kAreaIndex]);
@@ -46,6 +49,7 @@ Episode begin_episode(const uint8_t* ram, int start_stage, int start_delay) {
   episode.time_last = game_time(ram);
   episode.start_stage = start_stage;
   episode.start_delay = start_delay;
+  episode.score_last = std::max(0, game_score(ram));
   enter_area(episode.ground, ram);
   return episode;
 }
@@ -63,13 +67,31 @@ void explore(Ground& ground, const uint8_t* ram, StepTotals& totals) {
   if (gained <= kFastestMove) totals.pixels += gained;
 }
 
-float finish_step(const Rules& rules, Episode& episode, const StepTotals& totals) {
+void account_score(Episode& episode, const uint8_t* ram, StepTotals& totals) {
+  const int32_t score = game_score(ram);
+  totals.score_unread = score < 0;
+  if (totals.score_unread) return;
+  // A new game starts from nothing, and that is no loss.
+  totals.points = std::max(0, score - episode.score_last);
+  episode.score_last = score;
+}
+
+float finish_step(const Rules& rules, Episode& episode, StepTotals& totals) {
   ++episode.steps;
   episode.stagnant = totals.new_ground ? 0 : episode.stagnant + 1;
-  if (rules.reward == RewardKind::kGym) return static_cast<float>(totals.gym_reward);
   const ProgressWeights& w = rules.weights;
-  const float reward = w.pixel * static_cast<float>(totals.pixels) + w.step +
-                       (totals.flag ? w.flag : 0) + (totals.death ? w.death : 0);
+  const int32_t before = episode.pixels;
+  episode.pixels = std::min(before, kMaxPixels) + totals.pixels;
+  if (rules.reward == RewardKind::kGym) return static_cast<float>(totals.gym_reward);
+  totals.shaping =
+      w.pixel * static_cast<float>(totals.pixels) + w.score * static_cast<float>(totals.points);
+  float reward = totals.shaping + w.step;
+  if (rules.reward == RewardKind::kShaped) reward += static_cast<float>(totals.gym_reward);
+  reward = reward * w.scale + (totals.flag ? w.flag : 0) + (totals.death ? w.death : 0);
+  if (w.milestone_pixels > 0) {
+    const int32_t passed = episode.pixels / w.milestone_pixels - before / w.milestone_pixels;
+    reward += w.milestone * static_cast<float>(passed);
+  }
   return w.clip > 0 ? std::clamp(reward, -w.clip, w.clip) : reward;
 }
 
@@ -78,6 +100,7 @@ void write_counters(const Episode& episode, int32_t* info) {
   info[column::kSteps] = episode.steps;
   info[column::kStartDelay] = episode.start_delay;
   info[column::kStartStage] = episode.start_stage;
+  info[column::kRestart] = episode.restart;
 }
 
 void write_info(const Episode& episode, const uint8_t* ram, int32_t* info) {
@@ -93,7 +116,9 @@ bool is_valid(const Episode& e) {
   }
   return e.x_last >= 0 && e.x_last <= kMaxX && e.time_last >= 0 && e.time_last <= 255255255 &&
          e.steps >= 0 && e.stagnant >= 0 && e.stagnant <= e.steps && e.start_delay >= 0 &&
-         e.start_stage >= kWholeGame && e.start_stage < kStages;
+         e.start_stage >= kWholeGame && e.start_stage < kStages && e.score_last >= 0 &&
+         e.score_last <= kMaxScore && e.pixels >= 0 && e.pixels <= kMaxPixels + kMaxX &&
+         e.restart >= 0;
 }
 
 }  // namespace wz

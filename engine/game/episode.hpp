@@ -10,15 +10,24 @@
 /// Rewards, progress and ends: what a run of frames was worth and whether it is over.
 namespace wz {
 
-enum class RewardKind : uint8_t { kGym, kProgress };
+enum class RewardKind : uint8_t {
+  kGym,       ///< gym-super-mario-bros' reward, as it is
+  kProgress,  ///< new ground and what else has a weight
+  kShaped,    ///< the sum of both
+};
 
-/// Each weight is added, so penalties are negative.
+/// Each weight is added, so penalties are negative. Distance, points, steps and the gym reward are
+/// multiplied by `scale`; flag, death and milestones are not.
 struct ProgressWeights {
   float pixel = 0;  ///< for each pixel of new ground
   float step = 0;   ///< for each step
   float flag = 0;   ///< for the flag or the axe
   float death = 0;  ///< for a lost life
   float clip = 0;   ///< a step's reward is clipped to [-clip, clip]; 0 = not at all
+  float score = 0;  ///< for each point
+  float scale = 1;
+  float milestone = 0;           ///< for each `milestone_pixels` of new ground
+  int32_t milestone_pixels = 0;  ///< 0 = no milestones
 };
 
 struct Rules {
@@ -49,6 +58,9 @@ struct Episode {
   int32_t stagnant;     ///< steps since there was new ground
   int32_t start_delay;  ///< frames
   int32_t start_stage;  ///< 0..31, or kWholeGame
+  int32_t score_last;
+  int32_t pixels;   ///< new ground since the episode began in its stage's first room
+  int32_t restart;  ///< the restart point it began from; 0 = the stage's own start
   Ground ground;
   bool was_dying;
   bool had_flag;
@@ -63,10 +75,13 @@ static_assert(std::is_trivially_copyable_v<Episode>);
 struct StepTotals {
   int32_t gym_reward = 0;
   int32_t pixels = 0;
+  int32_t points = 0;
+  float shaping = 0;  ///< distance and points with their weights; set by `finish_step`
   bool new_ground = false;
   bool flag = false;
   bool death = false;
   bool done = false;
+  bool score_unread = false;  ///< the score's digits were none
 };
 
 /// An episode that begins now.
@@ -103,8 +118,11 @@ inline void account_frame(const Rules& rules, Episode& episode, const uint8_t* r
   totals.done = lost || (episode.single_stage() ? flag : is_game_won(ram));
 }
 
+/// Credits the points made since the last call. While a stage loads, the score's digits are none.
+void account_score(Episode& episode, const uint8_t* ram, StepTotals& totals);
+
 /// The step's reward; also advances the counters of the episode.
-float finish_step(const Rules& rules, Episode& episode, const StepTotals& totals);
+float finish_step(const Rules& rules, Episode& episode, StepTotals& totals);
 
 /// The info columns that come from the episode.
 void write_counters(const Episode& episode, int32_t* info);

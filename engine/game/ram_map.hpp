@@ -20,6 +20,7 @@ inline constexpr uint16_t kPlayerYHigh = 0x00B5;   ///< 0 above the screen, 1 on
 inline constexpr uint16_t kEnemyYHigh = 0x00B6;    ///< 5 slots
 inline constexpr uint16_t kEnemyY = 0x00CF;        ///< 5 slots, pixels from the top
 inline constexpr uint16_t kPlayerYOnScreen = 0x03B8;  ///< pixels from the top
+inline constexpr uint16_t kBlocks = 0x0500;           ///< two pages of 13 rows of 16 tiles
 inline constexpr uint16_t kLoopsCorrect = 0x06D9;     ///< right turns in the running maze section
 inline constexpr uint16_t kLoopsPassed = 0x06DA;      ///< turns in the running maze section
 inline constexpr uint16_t kChangeAreaTimer = 0x06DE;  ///< frames until a pipe or vine leads on
@@ -62,6 +63,6 @@ enum PlayerState : uint8_t {
   kDying = 0x0B,
 };
 
-enum EnemyType : uint8_t { kBowser = 0x2D, kFlagpoleFlag = 0x31 };
+enum EnemyType : uint8_t { kBowser = 0x2D, kPowerUp = 0x2E, kFlagpoleFlag = 0x31 };
 
 }  // namespace wz::ram

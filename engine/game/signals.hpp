@@ -45,6 +45,9 @@ enum Column : int {
   kSteps,
   kStartDelay,
   kStartStage,
+  kRestart,
+  kForced,
+  kButtons,
   kCount
 };
 }  // namespace column
@@ -62,7 +65,7 @@ inline constexpr std::array<std::string_view, kInfoColumns> kInfoNames = {
     "enemy2_type",   "enemy2_active", "enemy2_x",      "enemy2_y",      "enemy3_type",
     "enemy3_active", "enemy3_x",      "enemy3_y",      "enemy4_type",   "enemy4_active",
     "enemy4_x",      "enemy4_y",      "furthest_x",    "steps",         "start_delay",
-    "start_stage"};
+    "start_stage",   "restart",       "forced",        "buttons"};
 
 /// The number that the decimal digits at `ram` spell. A byte above 9 (seen while a stage loads)
 /// contributes all its own digits, as it does when bytes are joined as text.
@@ -77,6 +80,14 @@ inline int64_t read_digits(const uint8_t* ram, int count) {
 
 inline int32_t game_time(const uint8_t* ram) {
   return static_cast<int32_t>(read_digits(ram + ram::kTime, 3));
+}
+
+/// The points in the status bar, or -1 when its digits are none (a stage loads).
+inline int32_t game_score(const uint8_t* ram) {
+  for (int i = 0; i < 6; ++i) {
+    if (ram[ram::kScore + i] > 9) return -1;
+  }
+  return static_cast<int32_t>(read_digits(ram + ram::kScore, 6));
 }
 
 inline int32_t x_position(const uint8_t* ram) {

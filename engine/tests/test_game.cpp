@@ -170,6 +170,51 @@ void test_progress() {
   CHECK_EQ(episode.furthest_x(), 39);
 }
 
+void test_shaping() {
+  Rules rules;
+  rules.weights = {0.5f, -1, 100, -50, 0};
+  rules.weights.score = 0.25f;
+  rules.weights.scale = 2;
+  rules.weights.milestone = 7;
+  rules.weights.milestone_pixels = 10;
+  Ram ram = playing();
+  set_x(ram, 100);
+  Episode episode = begin_episode(ram.data(), 0, 0);
+  StepTotals totals;
+  const auto gain = [&](int x, int tens) {
+    set_x(ram, x);
+    ram[ram::kScore + 4] = static_cast<uint8_t>(tens);
+    totals = {};
+    account_frame(rules, episode, ram.data(), totals);
+    account_score(episode, ram.data(), totals);
+    return finish_step(rules, episode, totals);
+  };
+  CHECK_EQ(gain(104, 0), 2 * (4 * 0.5f - 1));
+  CHECK_EQ(gain(104, 2), 2 * (20 * 0.25f - 1));
+  CHECK_EQ(totals.shaping, 5);
+  CHECK_EQ(gain(104, 1), -2);         // points are never taken away
+  CHECK_EQ(gain(112, 1), 2 * 3 + 7);  // past the tenth pixel
+  CHECK_EQ(gain(105, 1), -2);         // the way back and there again passes nothing
+  CHECK_EQ(gain(112, 1), -2);
+  CHECK_EQ(episode.pixels, 12);
+  CHECK_EQ(gain(112, 12), -2);  // no digit: the score is not read
+  CHECK(totals.score_unread);
+  CHECK_EQ(gain(112, 2), 2 * (10 * 0.25f - 1));
+  ram[ram::kPlayerState] = ram::kDying;  // neither death nor flag is scaled
+  CHECK_EQ(gain(112, 2), -2 - 50);
+  CHECK(is_valid(episode));
+
+  rules.reward = RewardKind::kShaped;
+  ram = playing();
+  set_x(ram, 100);
+  episode = begin_episode(ram.data(), 0, 0);
+  CHECK_EQ(gain(104, 0), 2 * (4 + 4 * 0.5f - 1));
+  CHECK_EQ(gain(102, 0), 2 * (-2 - 1));
+  rules.reward = RewardKind::kGym;
+  CHECK_EQ(gain(105, 0), 3);
+  CHECK_EQ(totals.shaping, 0);
+}
+
 void test_ends() {
   const auto done = [](int stage, bool on_life, auto change) {
     Rules rules;
@@ -289,6 +334,7 @@ int main() {
   test_flags();
   test_gym_reward();
   test_progress();
+  test_shaping();
   test_ends();
   test_scenes();
   CHECK_THROWS(std::invalid_argument, require_super_mario_bros(Cartridge{}));

@@ -19,6 +19,7 @@ struct Bench {
   Bench(const LaneConfig& config, const CartridgePtr& cart) {
     context.config = config;
     context.cart = cart;
+    context.fingerprint = fingerprint(config, *cart);
     context.starts = shared_start_states<C>(cart);
     context.plan = std::make_unique<ObservePlan>(config.observe);
     history.resize(context.stack_bytes());
@@ -140,6 +141,9 @@ void test_forgeries(const CartridgePtr& cart) {
   refused([](L& lane) { lane.episode.ground.current = 200; });
   refused([](L& lane) { lane.episode.ground.count = 0; });
   refused([](L& lane) { lane.episode.start_stage = 32; });
+  refused([](L& lane) { lane.episode.score_last = -1; });
+  refused([](L& lane) { lane.episode.pixels = -1; });
+  refused([](L& lane) { lane.episode.restart = -1; });
   refused([](L& lane) { lane.episode.steps = -1; });
   refused([](L& lane) { lane.stages = {99}; });
 }

@@ -33,11 +33,15 @@ void check_config(const LaneConfig& c) {
   require_range("start_delay", c.delay_low, 0, kMaxStartDelay);
   require_range("start_delay", c.delay_high, c.delay_low, kMaxStartDelay);
   require(c.sticky >= 0 && c.sticky < 1, "sticky must be a chance in [0, 1)");
-  const ProgressWeights& w = c.rules.weights;
-  for (float weight : {w.pixel, w.step, w.flag, w.death, w.clip}) {
+  check_weights(c.rules.weights);
+}
+
+void check_weights(const ProgressWeights& w) {
+  for (float weight : {w.pixel, w.step, w.flag, w.death, w.clip, w.score, w.scale, w.milestone}) {
     require(std::isfinite(weight), "reward_weights must be finite numbers");
   }
   require(w.clip >= 0, "the clip of reward_weights must not be negative");
+  require(w.milestone_pixels >= 0, "the milestone interval must not be negative");
 }
 
 void check_stages(const std::vector<uint8_t>& stages) {
@@ -66,6 +70,8 @@ uint64_t fingerprint(const LaneConfig& c, const Cartridge& cart) {
                     o.crop_right,
                     o.mask_top,
                     static_cast<int>(o.resize),
+                    int{o.tiles},
+                    int{o.planar},
                     int{c.max_last_two},
                     static_cast<int>(c.rules.reward),
                     int{c.rules.end_on_life},
@@ -79,9 +85,11 @@ uint64_t fingerprint(const LaneConfig& c, const Cartridge& cart) {
     add(hash, value);
   }
   const ProgressWeights& w = c.rules.weights;
-  for (float weight : {w.pixel, w.step, w.flag, w.death, w.clip}) {
+  for (float weight : {w.pixel, w.step, w.flag, w.death, w.clip, w.score, w.scale, w.milestone}) {
     hash.real(static_cast<double>(weight));
   }
+  add(hash, w.milestone_pixels);
+  hash.bytes(c.script.data(), c.script.size());
   hash.real(c.sticky);
   return hash.value();
 }

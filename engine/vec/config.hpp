@@ -28,7 +28,8 @@ struct LaneConfig {
   int stagnation_limit = 0;  ///< steps without new ground; 0 = none
   int delay_low = 0;         ///< start delay, inclusive range of frames
   int delay_high = 0;
-  double sticky = 0;  ///< chance that a frame repeats the buttons of the frame before
+  std::vector<uint8_t> script;  ///< button masks forced at the start of every episode
+  double sticky = 0;            ///< chance that a frame repeats the buttons of the frame before
   Timing timing = Timing::kVblank;
   Autoreset autoreset = Autoreset::kNextStep;
 };
@@ -40,6 +41,9 @@ inline constexpr int kMaxStageList = 1024;
 
 /// Throws std::invalid_argument with one sentence when a value makes no sense.
 void check_config(const LaneConfig& config);
+
+/// The same for rewards alone, whose weights may change while lanes play.
+void check_weights(const ProgressWeights& weights);
 
 /// Throws std::invalid_argument unless all are 0..31. An empty list means the whole game.
 void check_stages(const std::vector<uint8_t>& stages);

@@ -25,27 +25,55 @@ template <Console C>
 void Lane<C>::reset(const Context& context, Scratch& scratch) {
   const LaneConfig& config = context.config;
   status = LaneStatus::kBroken;
-  const int stage =
-      stages.empty() ? kWholeGame : stages[rng.below(static_cast<uint32_t>(stages.size()))];
+  const int stage = context.beginnings.draw_stage(stages, rng);
   const int span = config.delay_high - config.delay_low + 1;
-  int frames = config.delay_low + static_cast<int>(rng.below(static_cast<uint32_t>(span)));
+  const int frames = config.delay_low + static_cast<int>(rng.below(static_cast<uint32_t>(span)));
+  held = 0;
+  if (const RestartPoint<C>* point = context.beginnings.draw_point(stage, rng)) {
+    restart(context, *point);
+  } else {
+    start(context, scratch, stage, frames);
+  }
+  write_info(episode, state.ram, info);
+  info[column::kForced] = info[column::kButtons] = 0;
+  status = LaneStatus::kRunning;
+}
 
-  const State& start = context.starts->get(stage, context.native_code());
+template <Console C>
+void Lane<C>::restart(const Context& context, const RestartPoint<C>& point) {
+  if (played) {
+    C::restore(state, point.state);
+  } else {
+    state = point.state;
+    played = true;
+  }
+  episode = point.episode;
+  episode.steps = episode.stagnant = 0;
+  episode.restart = point.id;
+  std::memcpy(history, point.history.data(), context.stack_bytes());
+  newest = static_cast<uint8_t>(context.config.frame_stack - 1);
+  force(point.script);
+}
+
+template <Console C>
+void Lane<C>::start(const Context& context, Scratch& scratch, int stage, int frames) {
+  const LaneConfig& config = context.config;
+  const State& begin = context.starts->get(stage, context.native_code());
   // nes-py's own reset keeps the controllers, so a machine that has played is restored.
   if (played) {
-    C::restore(state, start);
+    C::restore(state, begin);
   } else {
-    state = start;
+    state = begin;
     played = true;
   }
   episode = begin_episode(state.ram, stage, 0);
   if (!delay(context, frames)) {
     // Standing still this long is fatal here; the episode starts without a delay instead.
-    C::restore(state, start);
+    C::restore(state, begin);
     frames = 0;
   }
   episode = begin_episode(state.ram, stage, frames);
-  held = 0;
+  force(context.beginnings.script);
 
   newest = 0;
   observe_state(*context.plan, state, *context.cart, scratch, history);
@@ -53,8 +81,15 @@ void Lane<C>::reset(const Context& context, Scratch& scratch) {
     std::memcpy(history + static_cast<size_t>(i) * context.frame_bytes(), history,
                 context.frame_bytes());
   }
-  write_info(episode, state.ram, info);
-  status = LaneStatus::kRunning;
+}
+
+template <Console C>
+uint8_t Lane<C>::next_buttons(const LaneConfig& config, uint8_t wanted) {
+  if (script) {
+    // A script that ends inside a step holds its last buttons to the end of it.
+    return script_at < script->size() ? (*script)[script_at++] : held;
+  }
+  return config.sticky == 0 || !rng.chance(config.sticky) ? wanted : held;
 }
 
 template <Console C>
@@ -67,18 +102,25 @@ void Lane<C>::play(const Context& context, Scratch& scratch, int action, const S
 
   StepTotals totals;
   for (int frame = 0; frame < config.frame_skip; ++frame) {
-    if (config.sticky == 0 || !rng.chance(config.sticky)) held = wanted;
+    held = next_buttons(config, wanted);
     if (config.max_last_two) scratch.previous = state;
     console.advance(held);
     account_frame(config.rules, episode, state.ram, totals);
     // The info is that of the moment before a scene is skipped, as in gym-super-mario-bros.
-    if (totals.done || frame + 1 == config.frame_skip) write_signals(state.ram, info);
+    if (totals.done || frame + 1 == config.frame_skip) {
+      write_signals(state.ram, info);
+      account_score(episode, state.ram, totals);
+    }
     if (totals.done) break;
     if (config.rules.skip_scenes) skip_scenes(console, episode.single_stage());
   }
 
   *rows.reward = finish_step(config.rules, episode, totals);
+  shaping.add(totals, config.rules.weights.scale);
   write_counters(episode, info);
+  info[column::kForced] = script != nullptr;
+  info[column::kButtons] = held;
+  if (script && script_at >= script->size()) script.reset();
   const bool out_of_time = config.time_limit > 0 && episode.steps >= config.time_limit;
   const bool stuck = config.stagnation_limit > 0 && episode.stagnant >= config.stagnation_limit;
   *rows.terminated = totals.done;

@@ -5,8 +5,10 @@
 
 #include "game/episode.hpp"
 #include "game/start.hpp"
+#include "vec/beginnings.hpp"
 #include "vec/config.hpp"
 #include "vec/rng.hpp"
+#include "vec/shaping.hpp"
 #include "vec/view.hpp"
 
 namespace wz {
@@ -46,6 +48,8 @@ struct ScratchOf<NesPyConsole> {
 template <Console C>
 struct LaneContext {
   LaneConfig config;
+  uint64_t fingerprint = 0;  ///< of the configuration at construction: weights may change later
+  Beginnings<C> beginnings;
   CartridgePtr cart;
   NativeCode native;  ///< empty = interpreter
   std::shared_ptr<StartStates<C>> starts;
@@ -73,6 +77,9 @@ struct Lane {
   int32_t info[kInfoColumns]{};  ///< the last info row
   std::vector<uint8_t> stages;   ///< what resets draw from; empty = the whole game
   uint8_t* history = nullptr;    ///< the last `frame_stack` observations, a ring
+  Script script;                 ///< forced buttons; null when the caller's actions count
+  size_t script_at = 0;          ///< frames of it that have been played
+  ShapingSums shaping;
 
   /// Starts an episode. The history is filled with its first observation.
   void reset(const Context& context, Scratch& scratch);
@@ -84,7 +91,17 @@ struct Lane {
   /// Writes the history, oldest observation first.
   void write_stack(const Context& context, uint8_t* out) const;
 
+  /// From now on these buttons are pressed; null gives control back.
+  void force(Script masks) {
+    script = std::move(masks);
+    script_at = 0;
+  }
+  bool forced() const { return script != nullptr; }
+
  private:
+  void start(const Context& context, Scratch& scratch, int stage, int frames);
+  void restart(const Context& context, const RestartPoint<C>& point);
+  uint8_t next_buttons(const LaneConfig& config, uint8_t wanted);
   void play(const Context& context, Scratch& scratch, int action, const StepRows& rows);
   /// False when the game ended during the delay.
   bool delay(const Context& context, int frames);

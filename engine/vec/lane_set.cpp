@@ -1,7 +1,10 @@
 #include "vec/lane_set.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 #include "vec/savestate.hpp"
 
@@ -16,6 +19,12 @@ void draw_screen(const nespy::Machine& m, const Cartridge&, NesPyScratch&, uint8
   screen_of(m, out);
 }
 
+void check_weight(double weight) {
+  if (!std::isfinite(weight) || weight < 0) {
+    throw std::invalid_argument("a restart point's weight must be finite and not negative");
+  }
+}
+
 template <Console C>
 class LanesOn final : public LaneSet {
  public:
@@ -28,6 +37,8 @@ class LanesOn final : public LaneSet {
     context_.cart = std::move(cart);
     if (C::kTiming == Timing::kVblank) context_.native = native;
     context_.starts = shared_start_states<C>(context_.cart);
+    context_.fingerprint = fingerprint(config, *context_.cart);
+    context_.beginnings.script = make_script(config.script);
     context_.plan = std::make_unique<ObservePlan>(config.observe, simd);
     stack_bytes_ = context_.stack_bytes();
     history_.resize(lanes_.size() * stack_bytes_);
@@ -53,6 +64,77 @@ class LanesOn final : public LaneSet {
   }
 
   void seed(int lane, uint64_t seed) override { at(lane).rng.state = seed; }
+  void set_weights(const ProgressWeights& weights) override {
+    check_weights(weights);
+    context_.config.rules.weights = weights;
+  }
+  void set_stage_weights(std::vector<double> weights) override {
+    if (!weights.empty()) check_stage_weights(weights);
+    context_.beginnings.stage_weights = std::move(weights);
+  }
+  void set_script(Script script) override { context_.beginnings.script = std::move(script); }
+  void force(int lane, Script script) override { at(lane).force(std::move(script)); }
+
+  void add_restart(int32_t id, std::span<const uint8_t> bytes, Script script,
+                   double weight) override {
+    if (id < 1) throw std::invalid_argument("a restart point's id must be at least 1");
+    check_weight(weight);
+    if (context_.beginnings.points.size() >= kMaxRestarts) {
+      throw std::invalid_argument("there are at most " + std::to_string(kMaxRestarts) +
+                                  " restart points");
+    }
+    auto point = std::make_unique<RestartPoint<C>>();
+    point->id = id;
+    point->weight = weight;
+    point->history.resize(stack_bytes_);
+    point->script = std::move(script);
+    Lane<C> lane;
+    lane.history = point->history.data();
+    load_lane(lane, context_, bytes);
+    if (lane.status != LaneStatus::kRunning) {
+      throw std::invalid_argument("a restart point must be a running episode, not an ended one");
+    }
+    point->state = lane.state;
+    point->episode = lane.episode;
+    remove_restart(id);
+    // In the order of ids: what is drawn must not depend on the order in which they came.
+    auto& points = context_.beginnings.points;
+    const auto behind = std::find_if(points.begin(), points.end(),
+                                     [id](const auto& other) { return other->id > id; });
+    points.insert(behind, std::move(point));
+  }
+  bool weigh_restart(int32_t id, double weight) override {
+    check_weight(weight);
+    for (const auto& point : context_.beginnings.points) {
+      if (point->id != id) continue;
+      point->weight = weight;
+      return true;
+    }
+    return false;
+  }
+  bool remove_restart(int32_t id) override {
+    return std::erase_if(context_.beginnings.points,
+                         [id](const auto& point) { return point->id == id; }) > 0;
+  }
+  void set_restart_share(double share) override {
+    if (!(share >= 0 && share <= 1)) {
+      throw std::invalid_argument("the share of restarts must be in 0..1");
+    }
+    context_.beginnings.share = share;
+  }
+  int num_restarts() const override { return static_cast<int>(context_.beginnings.points.size()); }
+
+  void take_shaping(double* out) override {
+    std::fill(out, out + kShapingFields, 0.0);
+    for (Lane<C>& lane : lanes_) {
+      ShapingSums& sums = lane.shaping;
+      const double values[kShapingFields] = {sums.distance, sums.raw,        sums.scaled,
+                                             sums.unread,   sums.steps,      sums.last_distance,
+                                             sums.last_raw, sums.last_scaled};
+      for (int i = 0; i < kShapingFields; ++i) out[i] += values[i];
+      sums.distance = sums.raw = sums.scaled = sums.unread = sums.steps = 0;
+    }
+  }
   void set_stages(int lane, std::vector<uint8_t> stages) override {
     check_stages(stages);
     at(lane).stages = std::move(stages);
@@ -72,6 +154,9 @@ class LanesOn final : public LaneSet {
     size_t bytes = lanes_.capacity() * sizeof(Lane<C>) + history_.capacity() +
                    scratch_.size() * sizeof(Scratch);
     for (const Lane<C>& lane : lanes_) bytes += lane.stages.capacity();
+    for (const auto& point : context_.beginnings.points) {
+      bytes += sizeof *point + point->history.capacity();
+    }
     return bytes;
   }
 

@@ -34,6 +34,20 @@ class LaneSet {
   virtual void screen(int lane, uint8_t* out) = 0;
 
   virtual void seed(int lane, uint64_t seed) = 0;
+  virtual void set_weights(const ProgressWeights& weights) = 0;
+  virtual void set_stage_weights(std::vector<double> weights) = 0;
+  /// What every episode starts with from now on; null is nothing.
+  virtual void set_script(Script script) = 0;
+  virtual void force(int lane, Script script) = 0;
+  virtual void add_restart(int32_t id, std::span<const uint8_t> bytes, Script script,
+                           double weight) = 0;
+  /// False when there is no such point; the same for removing one.
+  virtual bool weigh_restart(int32_t id, double weight) = 0;
+  virtual bool remove_restart(int32_t id) = 0;
+  virtual void set_restart_share(double share) = 0;
+  virtual int num_restarts() const = 0;
+  /// kShapingFields numbers, then starts counting anew.
+  virtual void take_shaping(double* out) = 0;
   virtual void set_stages(int lane, std::vector<uint8_t> stages) = 0;
   virtual std::vector<uint8_t> save(int lane) const = 0;
   virtual void load(int lane, std::span<const uint8_t> bytes) = 0;

@@ -30,6 +30,8 @@ struct ObserveSpec {
   int crop_right = 0;
   int mask_top = 0;
   Resize resize = Resize::kArea;
+  bool tiles = false;   ///< the tile grid around Mario instead of a picture (vec/tiles.hpp)
+  bool planar = false;  ///< RGB as three pictures, one below the other: [3 * height, width]
 };
 
 /// Everything about a spec that can be computed before the first picture. Immutable, shared by any

@@ -10,7 +10,7 @@ namespace wz {
 namespace {
 
 constexpr uint8_t kMagic[8] = {'W', 'Z', 'S', 'A', 'V', 'E', '\r', '\n'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 uint64_t checksum(std::span<const uint8_t> payload) {
   Hash hash;
@@ -51,6 +51,7 @@ std::span<const uint8_t> open(std::span<const uint8_t> bytes, uint64_t expected)
 template <class Archive, class E>
 void describe_episode(Archive& archive, E& e) {
   archive.numbers(e.x_last, e.time_last, e.steps, e.stagnant, e.start_delay, e.start_stage);
+  archive.numbers(e.score_last, e.pixels, e.restart);
   for (auto& area : e.ground.area) archive.numbers(area);
   for (auto& furthest : e.ground.furthest) archive.numbers(furthest);
   archive.numbers(e.ground.count, e.ground.current, e.ground.world, e.ground.stage);
@@ -91,15 +92,18 @@ std::vector<uint8_t> save_lane(const Lane<C>& lane, const LaneContext<C>& contex
   describe_lane(archive, lane);
   writer.number(static_cast<uint16_t>(lane.stages.size()));
   writer.block(lane.stages.data(), lane.stages.size());
+  const size_t forced = lane.script ? lane.script->size() - lane.script_at : 0;
+  writer.number(static_cast<uint32_t>(forced));
+  if (forced) writer.block(lane.script->data() + lane.script_at, forced);
   std::vector<uint8_t> history(context.stack_bytes());
   lane.write_stack(context, history.data());
   writer.block(history.data(), history.size());
-  return seal_state(fingerprint(context.config, *context.cart), writer.bytes());
+  return seal_state(context.fingerprint, writer.bytes());
 }
 
 template <Console C>
 void load_lane(Lane<C>& lane, const LaneContext<C>& context, std::span<const uint8_t> bytes) {
-  Reader reader(open(bytes, fingerprint(context.config, *context.cart)));
+  Reader reader(open(bytes, context.fingerprint));
   Loading archive(reader);
   Lane<C> loaded;
   load_machine(reader, loaded.state);
@@ -112,6 +116,10 @@ void load_lane(Lane<C>& lane, const LaneContext<C>& context, std::span<const uin
   const std::span<const uint8_t> stages = reader.take_span(count);
   loaded.stages.assign(stages.begin(), stages.end());
   check_stages(loaded.stages);
+  uint32_t forced;
+  reader.number(forced);
+  const std::span<const uint8_t> masks = reader.take_span(forced);
+  loaded.force(make_script({masks.begin(), masks.end()}));
   const std::span<const uint8_t> history = reader.take_span(context.stack_bytes());
   if (reader.left() != 0) throw std::invalid_argument("a saved lane goes on after its end");
 
@@ -119,6 +127,7 @@ void load_lane(Lane<C>& lane, const LaneContext<C>& context, std::span<const uin
   loaded.history = lane.history;
   loaded.newest = static_cast<uint8_t>(context.config.frame_stack - 1);
   loaded.played = true;
+  loaded.shaping = lane.shaping;
   lane = std::move(loaded);
 }
 

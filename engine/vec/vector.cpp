@@ -217,6 +217,72 @@ void Vector::set_stages(int64_t lane, std::vector<uint8_t> stages) {
   lanes_->set_stages(idle_lane(lane), std::move(stages));
 }
 
+void Vector::set_reward_weights(const ProgressWeights& weights) {
+  const auto lock = enter();
+  require_idle("set_reward_weights");
+  lanes_->set_weights(weights);
+}
+
+void Vector::set_stage_weights(std::vector<double> weights) {
+  const auto lock = enter();
+  require_idle("set_stage_weights");
+  lanes_->set_stage_weights(std::move(weights));
+}
+
+void Vector::set_script(std::vector<uint8_t> masks) {
+  const auto lock = enter();
+  require_idle("set_script");
+  lanes_->set_script(make_script(std::move(masks)));
+}
+
+void Vector::force(std::span<const int64_t> lanes, std::vector<uint8_t> masks) {
+  const auto lock = enter();
+  const Script script = make_script(std::move(masks));
+  std::vector<int> chosen;
+  for (const int64_t lane : lanes) chosen.push_back(started_lane(lane));
+  for (const int lane : chosen) lanes_->force(lane, script);
+}
+
+void Vector::add_restart(int32_t id, std::span<const uint8_t> state, std::vector<uint8_t> masks,
+                         double weight) {
+  const auto lock = enter();
+  require_idle("add_restart");
+  lanes_->add_restart(id, state, make_script(std::move(masks)), weight);
+}
+
+void Vector::weigh_restart(int32_t id, double weight) {
+  const auto lock = enter();
+  require_idle("weigh_restart");
+  if (!lanes_->weigh_restart(id, weight)) {
+    throw std::invalid_argument("there is no restart point " + std::to_string(id));
+  }
+}
+
+void Vector::remove_restart(int32_t id) {
+  const auto lock = enter();
+  require_idle("remove_restart");
+  if (!lanes_->remove_restart(id)) {
+    throw std::invalid_argument("there is no restart point " + std::to_string(id));
+  }
+}
+
+void Vector::set_restart_share(double share) {
+  const auto lock = enter();
+  require_idle("set_restart_share");
+  lanes_->set_restart_share(share);
+}
+
+int Vector::num_restarts() {
+  const auto lock = enter();
+  return lanes_->num_restarts();
+}
+
+void Vector::take_shaping(double* out) {
+  const auto lock = enter();
+  require_idle("take_shaping");
+  lanes_->take_shaping(out);
+}
+
 size_t Vector::memory_bytes() {
   const auto lock = enter();
   return lanes_->memory_bytes() + async_->memory_bytes();

@@ -49,6 +49,22 @@ class Vector {
   void observe(int64_t lane, uint8_t* out);
   void copy_info(int64_t lane, int32_t* out);
   void set_stages(int64_t lane, std::vector<uint8_t> stages);
+  /// Rewards of the steps from now on.
+  void set_reward_weights(const ProgressWeights& weights);
+  /// Of the 32 stages, for all lanes' draws from now on; empty = all alike.
+  void set_stage_weights(std::vector<double> weights);
+  /// Masks that every episode starts with from now on; empty = none.
+  void set_script(std::vector<uint8_t> masks);
+  /// Masks that some lanes press from now on, whatever their actions are.
+  void force(std::span<const int64_t> lanes, std::vector<uint8_t> masks);
+  void add_restart(int32_t id, std::span<const uint8_t> state, std::vector<uint8_t> masks,
+                   double weight);
+  void weigh_restart(int32_t id, double weight);
+  void remove_restart(int32_t id);
+  void set_restart_share(double share);
+  int num_restarts();
+  /// kShapingFields sums over all lanes since the last call.
+  void take_shaping(double* out);
   size_t memory_bytes();
   void close();
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vec/tiles.hpp"
+
 namespace wz {
 namespace {
 
@@ -74,15 +76,13 @@ void resize_image(const ObservePlan& plan, NesPyScratch& scratch, uint8_t* out) 
   }
 }
 
-}  // namespace
-
-void observe_state(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
-                   VblankScratch& scratch, uint8_t* out) {
+void observe_picture(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
+                     VblankScratch& scratch, uint8_t* out) {
   observe_machine(plan, m, cart, scratch.picture, out);
 }
 
-void observe_state_max(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
-                       VblankScratch& scratch, uint8_t* out) {
+void observe_brighter(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
+                      VblankScratch& scratch, uint8_t* out) {
   uint8_t colors[32];
   uint8_t previous_colors[32];
   draw(scratch.previous, cart, scratch.previous_picture);
@@ -92,17 +92,63 @@ void observe_state_max(const ObservePlan& plan, const Machine& m, const Cartridg
   observe_max(plan, scratch.previous_picture, previous_colors, scratch.picture, colors, out);
 }
 
-void observe_state(const ObservePlan& plan, const nespy::Machine& m, const Cartridge&,
-                   NesPyScratch& scratch, uint8_t* out) {
+void observe_picture(const ObservePlan& plan, const nespy::Machine& m, const Cartridge&,
+                     NesPyScratch& scratch, uint8_t* out) {
   cut_out(plan.spec(), m, scratch.image, false);
   resize_image(plan, scratch, out);
 }
 
-void observe_state_max(const ObservePlan& plan, const nespy::Machine& m, const Cartridge&,
-                       NesPyScratch& scratch, uint8_t* out) {
+void observe_brighter(const ObservePlan& plan, const nespy::Machine& m, const Cartridge&,
+                      NesPyScratch& scratch, uint8_t* out) {
   cut_out(plan.spec(), scratch.previous, scratch.image, false);
   cut_out(plan.spec(), m, scratch.image, true);
   resize_image(plan, scratch, out);
+}
+
+/// Any kind of observation, by what the spec asks for.
+template <class M, class Scratch>
+void observe_any(const ObservePlan& plan, const M& m, const Cartridge& cart, Scratch& scratch,
+                 bool brighter, uint8_t* out) {
+  const ObserveSpec& spec = plan.spec();
+  if (spec.tiles) return observe_tiles(m.ram, out);
+  uint8_t* target = out;
+  const bool split = spec.planar && !spec.gray;
+  if (split) {
+    scratch.interleaved.resize(plan.size());
+    target = scratch.interleaved.data();
+  }
+  if (brighter) {
+    observe_brighter(plan, m, cart, scratch, target);
+  } else {
+    observe_picture(plan, m, cart, scratch, target);
+  }
+  if (!split) return;
+  const size_t pixels = plan.size() / 3;
+  for (size_t i = 0; i < pixels; ++i) {
+    for (size_t c = 0; c < 3; ++c) out[c * pixels + i] = target[3 * i + c];
+  }
+}
+
+}  // namespace
+
+void observe_state(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
+                   VblankScratch& scratch, uint8_t* out) {
+  observe_any(plan, m, cart, scratch, false, out);
+}
+
+void observe_state_max(const ObservePlan& plan, const Machine& m, const Cartridge& cart,
+                       VblankScratch& scratch, uint8_t* out) {
+  observe_any(plan, m, cart, scratch, true, out);
+}
+
+void observe_state(const ObservePlan& plan, const nespy::Machine& m, const Cartridge& cart,
+                   NesPyScratch& scratch, uint8_t* out) {
+  observe_any(plan, m, cart, scratch, false, out);
+}
+
+void observe_state_max(const ObservePlan& plan, const nespy::Machine& m, const Cartridge& cart,
+                       NesPyScratch& scratch, uint8_t* out) {
+  observe_any(plan, m, cart, scratch, true, out);
 }
 
 void screen_of(const Machine& m, const Cartridge& cart, Picture& picture, uint8_t* out) {

@@ -15,6 +15,7 @@ struct VblankScratch {
   Machine previous;  ///< one frame ago, for max_last_two
   Picture picture;
   Picture previous_picture;
+  std::vector<uint8_t> interleaved;
 };
 
 struct NesPyScratch {
@@ -22,6 +23,7 @@ struct NesPyScratch {
   std::vector<uint8_t> image;  ///< gray or RGB, cut out of the screen
   std::vector<uint8_t> plane;
   std::vector<uint8_t> resized;
+  std::vector<uint8_t> interleaved;
 };
 
 void observe_state(const ObservePlan& plan, const Machine& m, const Cartridge& cart,

@@ -79,9 +79,10 @@ class Vector:
         mask_top: int,  # lines painted black
         resize: str,  # "area" | "nearest"
         max_last_two: bool,
-        reward: str,  # "gym" | "progress"
-        # progress: per pixel, per step, flag, death (all added, so penalties are negative); the
-        # last one clips a step's reward to [-clip, clip], 0 leaves it alone
+        reward: str,  # "gym" | "progress" | "shaped" (both)
+        # per pixel, per step, flag, death (all added, so penalties are negative), clip (a step's
+        # reward is clipped to [-clip, clip], 0 leaves it alone), and if there are nine: per point,
+        # scale (of everything but flag, death and milestones), milestone bonus and interval
         reward_weights: Sequence[float],
         # "life" | "game_over"; a single stage also ends with the flag, a game with the princess
         end: str,
@@ -94,10 +95,13 @@ class Vector:
         timing: str,  # "vblank" | "nes-py"
         autoreset: str,  # "next_step" | "same_step" | "disabled"
         simd: str,  # "auto" or one of SIMD_LEVELS
+        script: bytes = b"",  # button masks, one for each frame, that every episode starts with
+        tiles: bool = False,  # observe the 13 x 16 tile grid around Mario instead of the picture
+        planar: bool = False,  # RGB as three pictures, one below the other
     ) -> None: ...
     @property
     def obs_shape(self) -> tuple[int, ...]:
-        """(frame_stack, height, width), and 3 for RGB; oldest observation first."""
+        """(frame_stack, height, width), and 3 for RGB unless planar; oldest observation first."""
     @property
     def num_lanes(self) -> int: ...
     @property
@@ -154,6 +158,26 @@ class Vector:
         """The lane's last info row."""
     def set_stages(self, lane: int, stages: Sequence[int]) -> None:
         """What the lane draws from at its next reset."""
+    def set_reward_weights(self, weights: Sequence[float]) -> None:
+        """Weights of the steps from now on; saved lanes do not depend on them."""
+    def set_stage_weights(self, weights: Sequence[float]) -> None:
+        """How often each of the 32 stages is drawn by lanes that play it; empty: all alike."""
+    def set_script(self, masks: bytes) -> None:
+        """What every episode starts with from its next reset on; empty: nothing."""
+    def force(self, lanes: Sequence[int], masks: bytes) -> None:
+        """Lanes press these masks from now on, frame by frame, whatever their actions are."""
+    def add_restart(self, id: int, state: bytes, masks: bytes, weight: float) -> None:
+        """A saved lane from which episodes of its stage may begin, `masks` forced first. Replaces
+        the restart point of the same id, which is at least 1."""
+    def weigh_restart(self, id: int, weight: float) -> None: ...
+    def remove_restart(self, id: int) -> None: ...
+    def set_restart_share(self, share: float) -> None:
+        """The share of episodes that begin at a restart point of their stage, if it has any."""
+    def num_restarts(self) -> int: ...
+    def take_shaping(self) -> list[float]:
+        """Since the last call, summed over lanes: pixels of new ground, shaping, scaled shaping,
+        steps whose score could not be read, steps; then pixels, shaping and scaled shaping of the
+        last step alone."""
     def memory_bytes(self) -> int:
         """Heap held by lanes and pool, observations in the caller's arrays not counted."""
     def close(self) -> None: ...

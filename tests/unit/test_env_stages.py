@@ -76,7 +76,10 @@ def test_seed_lists() -> None:
 
 
 def test_reward_weights_are_checked() -> None:
-    assert RewardWeights(pixel=1, step=2, flag=3, death=4, clip=5).as_tuple() == (1, 2, 3, 4, 5)
+    assert RewardWeights(pixel=1, step=2, flag=3, death=4, clip=5).as_tuple() == (
+        *(1, 2, 3, 4, 5),
+        *(0, 1, 0, 0),
+    )
     with pytest.raises(ValueError, match="'flag'"):
         RewardWeights(flag=float("nan"))
     with pytest.raises(ValueError, match="clip"):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal
+
+from warpzone.env.options import TILES
+from warpzone.env.stages import NUM_STAGES, parse_stages, stage_name
 
 
 @dataclass(frozen=True)
@@ -12,7 +16,7 @@ class PlayConfig:
     stages: str = "1-1"
     """Stages, e.g. 1-1, "1-1,1-2", "1-1..2-4", all, or game (the whole game)."""
     actions: str = "simple"
-    """Action set: right, simple, complex or extended."""
+    """Action set: right, simple, complex or extended, or a table such as "NOOP;RIGHT;RIGHT+A"."""
     rom: str | None = None
     """ROM: eu, world or a file; the installed one if not given."""
     num_envs: int = 512
@@ -35,3 +39,56 @@ class PlayConfig:
     """Truncate an episode after this many steps; 0 is never."""
     stagnation_limit: int = 250
     """Truncate after this many steps without new ground; 0 is never."""
+    world: int = 0
+    """World of the first stage; 0 leaves it to stages. Becomes part of stages."""
+    stage: int = 0
+    """Stage of the first stage's world; 0 is the first. Becomes part of stages."""
+    stage_span: int = 0
+    """Play this many stages in a row from the first one, each lane one of them; 0 is off."""
+    random_stage: bool = False
+    """Draw the stage at every reset: of the span or the list of stages, or else of all 32."""
+    whole_game: bool = False
+    """Play on from 1-1 through every flag with three lives, instead of single stages."""
+    observation: Literal["pixels", "tiles"] = "pixels"
+    """What is seen: the picture, or the 13 x 16 grid of tiles around Mario read from RAM."""
+    color: bool = False
+    """See colours instead of shades of gray."""
+    crop_status_bar: bool = False
+    """Cut the status bar away instead of painting it black."""
+    max_last_two: bool = False
+    """See the brighter pixels of the last two frames of each step."""
+    augment_shift: int = 0
+    """Learn from pictures shifted at random by up to this many pixels; 0 is off."""
+    augment_brightness: float = 0.0
+    """Learn from pictures made brighter or darker by up to this share; 0 is off."""
+
+    @property
+    def picture(self) -> tuple[int, int]:
+        """Rows and columns of what a step sees; the three colours are one below the other."""
+        if self.observation == "tiles":
+            return TILES
+        return self.size * (3 if self.color else 1), self.size
+
+
+def folded(config: PlayConfig) -> dict[str, Any]:
+    """What `world`, `stage`, `stage_span`, `random_stage` and `whole_game` make of `stages`; doing
+    it again changes nothing. ValueError if that is no set of stages."""
+    if config.whole_game:
+        return {"stages": "game", "world": 0, "stage": 0}
+    stages = config.stages
+    if config.world or config.stage:
+        stages = f"{config.world or 1}-{config.stage or 1}"
+    known = parse_stages(stages)
+    if config.stage_span:
+        if not known:
+            raise ValueError("--stage-span needs a first stage, not the whole game")
+        last = known[0] + config.stage_span - 1
+        if last >= NUM_STAGES:
+            raise ValueError(
+                f"--stage-span {config.stage_span} from {stage_name(known[0])} goes past 8-4"
+            )
+        stages = f"{stage_name(known[0])}..{stage_name(last)}" if last > known[0] else stages
+        stages = stage_name(known[0]) if last == known[0] else stages
+    elif config.random_stage and len(known) == 1:
+        stages = "all"
+    return {"stages": stages, "world": 0, "stage": 0}

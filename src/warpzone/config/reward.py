@@ -10,8 +10,8 @@ from typing import Literal
 class RewardConfig:
     """What a step is worth."""
 
-    reward: Literal["progress", "gym"] = "progress"
-    """progress (new ground, time, flag, death) or gym (as gym-super-mario-bros)."""
+    reward: Literal["progress", "gym", "shaped"] = "progress"
+    """progress (new ground, time, flag, death), gym (as gym-super-mario-bros), shaped (both)."""
     reward_distance_weight: float = 0.1
     """Reward for each new pixel."""
     reward_step: float = -0.04
@@ -22,3 +22,25 @@ class RewardConfig:
     """Reward for dying."""
     reward_clip: float = 15.0
     """A step's reward is clipped to plus or minus this; 0 leaves it alone."""
+    reward_distance_weight_final: float | None = None
+    """Reward for each new pixel once it is annealed; not given leaves it alone."""
+    reward_distance_weight_anneal_steps: int = 0
+    """Steps of the run (over all lanes) until then, in a straight line; 0 is at once."""
+    reward_score_weight: float = 0.0
+    """Reward for each point of the score."""
+    reward_scale_start: float = 1.0
+    """Multiplies all rewards but flag, death and milestones."""
+    reward_scale_final: float | None = None
+    """The scale once it is annealed; not given leaves it alone."""
+    reward_scale_anneal_steps: int = 0
+    """Steps of the run until then."""
+    death_penalty_start: float | None = None
+    """Reward for dying at the start, instead of reward_death."""
+    death_penalty_final: float | None = None
+    """Reward for dying once it is annealed; not given leaves it alone."""
+    death_penalty_anneal_steps: int = 0
+    """Steps of the run until then."""
+    milestone_interval: int = 0
+    """A milestone is passed after each of this many pixels of new ground; 0 is off."""
+    milestone_bonus: float = 0.0
+    """Reward for each milestone."""

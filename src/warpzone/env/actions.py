@@ -40,7 +40,8 @@ ACTION_SETS: dict[str, tuple[str, ...]] = {
     "extended": _EXTENDED,
 }
 
-#: A name, a table such as `["NOOP", "RIGHT+A"]` or `[["NOOP"], ["right", "A"]]`, or raw masks.
+#: A name, a table such as `["NOOP", "RIGHT+A"]`, `[["NOOP"], ["right", "A"]]` or
+#: `"NOOP;RIGHT+A"`, or raw masks.
 ActionSpec = str | bytes | Sequence[str | Sequence[str]]
 
 MAX_ACTIONS = 256
@@ -79,11 +80,14 @@ def mask_name(mask: int) -> str:
 
 def action_table(actions: ActionSpec) -> ActionTable:
     """The table behind an `actions=` argument."""
-    if isinstance(actions, str):
+    if isinstance(actions, str) and ";" in actions:
+        masks = bytes(button_mask(entry) for entry in actions.split(";"))
+    elif isinstance(actions, str):
         if actions not in ACTION_SETS:
             known = ", ".join(ACTION_SETS)
             raise ValueError(
-                f"unknown action set {actions!r}; use one of {known} or a list of button names"
+                f"unknown action set {actions!r}; use one of {known} or a list of button names "
+                "such as NOOP;RIGHT;RIGHT+A"
             )
         masks = bytes(button_mask(entry) for entry in ACTION_SETS[actions])
     elif isinstance(actions, bytes | bytearray):

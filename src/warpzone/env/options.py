@@ -6,12 +6,15 @@ from typing import Any, Literal, TypedDict
 
 from warpzone.env.actions import ActionSpec, action_table
 from warpzone.env.rewards import REWARDS, RewardWeights
+from warpzone.env.script import parse_start
 from warpzone.env.stages import StageSpec, lane_stages
 
 SCREEN_HEIGHT = 240
 SCREEN_WIDTH = 256
 #: Lines of the status bar: score, coins, world, time.
 STATUS_BAR_LINES = 32
+#: Rows and columns of the tile grid.
+TILES = (13, 16)
 MAX_SKIP = 1024
 MAX_STACK = 64
 MAX_DELAY = 100_000
@@ -44,6 +47,9 @@ class OptionArgs(TypedDict, total=False):
     skip_cutscenes: bool
     timing: str
     simd: str
+    obs: str
+    start_script: str
+    planar: bool
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class Options:
     #: Stages a lane draws from at each reset: `"1-1"`, `"1-1,1-2"`, `"1-1..2-4"`, `"all"`,
     #: `"game"` (the whole game), or a list with one such set for each lane.
     stages: StageSpec = "1-1"
-    #: `right`, `simple`, `complex`, `extended`, or an own table of buttons.
+    #: `right`, `simple`, `complex`, `extended`, or an own table such as `"NOOP;RIGHT;RIGHT+A"`.
     actions: ActionSpec = "simple"
     #: Frames for each step; the buttons are held.
     frame_skip: int = 4
@@ -70,9 +76,9 @@ class Options:
     resize: str = "area"
     #: Brightest of the last two frames of a step, pixel by pixel.
     max_last_two: bool = False
-    #: `progress` or `gym`.
+    #: `progress`, `gym` or `shaped` (both).
     reward: str = "progress"
-    #: Weights of `progress`.
+    #: Weights of `progress` and `shaped`.
     reward_weights: RewardWeights | Mapping[str, float] = field(default_factory=RewardWeights)
     #: Frames without input after a reset; a pair is a range to draw from.
     start_delay: Delay = 0
@@ -90,17 +96,25 @@ class Options:
     timing: str = "vblank"
     #: Instruction set of drawing and resizing; all give the same pixels.
     simd: str = "auto"
+    #: `pixels`, or `tiles`: the 13 x 16 grid of tiles around Mario, read from RAM.
+    obs: str = "pixels"
+    #: Buttons that every episode starts with, such as `"RIGHT+B:180"`; `infos["forced"]` marks
+    #: these steps, whose actions are ignored.
+    start_script: str = ""
+    #: RGB as three pictures one below the other, `[3 * height, width]`, instead of a last axis.
+    planar: bool = False
 
     def __post_init__(self) -> None:
         _choice("resize", self.resize, ("area", "nearest"))
         _choice("reward", self.reward, REWARDS)
         _choice("end", self.end, ("life", "game_over"))
         _choice("timing", self.timing, ("vblank", "nes-py"))
+        _choice("obs", self.obs, ("pixels", "tiles"))
         _whole("frame_skip", self.frame_skip, 1, MAX_SKIP)
         _whole("frame_stack", self.frame_stack, 1, MAX_STACK)
         _whole("time_limit", self.time_limit, 0, 2**31 - 1)
         _whole("stagnation_limit", self.stagnation_limit, 0, 2**31 - 1)
-        for name in ("gray", "mask_status_bar", "max_last_two", "skip_cutscenes"):
+        for name in ("gray", "mask_status_bar", "max_last_two", "skip_cutscenes", "planar"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if not isinstance(self.sticky, int | float) or not 0.0 <= self.sticky < 1.0:
@@ -118,6 +132,8 @@ class Options:
     @property
     def shape(self) -> tuple[int, int]:
         """Height and width of an observation."""
+        if self.obs == "tiles":
+            return TILES
         pair = (self.size, self.size) if isinstance(self.size, int) else tuple(self.size)
         if len(pair) != 2:
             raise ValueError(f"size is one number or (height, width), not {self.size!r}")
@@ -146,7 +162,7 @@ class Options:
         for name in given:
             if name not in known:
                 raise ValueError(f"unknown reward weight {name!r}; they are {', '.join(known)}")
-        return RewardWeights(**given)
+        return RewardWeights(**given)  # type: ignore[arg-type]
 
     def engine_arguments(self, num_lanes: int) -> dict[str, Any]:
         """Keyword arguments of `_engine.Vector`, all but the machinery around it."""
@@ -159,7 +175,7 @@ class Options:
             "frame_stack": self.frame_stack,
             "height": height,
             "width": width,
-            "gray": self.gray,
+            "gray": self.gray or self.obs == "tiles",
             "crop": tuple(self.crop),
             "mask_top": STATUS_BAR_LINES if self.mask_status_bar else 0,
             "resize": self.resize,
@@ -174,6 +190,9 @@ class Options:
             "sticky": float(self.sticky),
             "timing": self.timing,
             "simd": self.simd,
+            "script": parse_start(self.start_script) if self.start_script else b"",
+            "tiles": self.obs == "tiles",
+            "planar": self.planar,
         }
 
 

@@ -3,7 +3,7 @@
 from importlib import resources
 from pathlib import Path
 
-from warpzone.env.actions import button_mask, mask_name
+from warpzone.env.actions import BUTTONS, button_mask, mask_name
 
 MAX_FRAMES = 1_000_000
 
@@ -29,6 +29,12 @@ def parse_script(text: str) -> bytes:
     if not masks:
         raise ValueError("the script is empty; write e.g. RIGHT+B:180")
     return bytes(masks)
+
+
+def parse_start(text: str) -> bytes:
+    """The script of an episode's start. START is left out of it: an episode begins where the game
+    has been started already, and there the button would pause it."""
+    return bytes(mask & ~BUTTONS["START"] for mask in load_script(text))
 
 
 def format_script(masks: bytes) -> str:

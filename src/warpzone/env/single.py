@@ -1,7 +1,7 @@
 """One game, as a Gymnasium environment."""
 
 import os
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from gymnasium import Env
@@ -10,12 +10,16 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from warpzone.env.options import Native, OptionArgs
+from warpzone.env.steering import Steering
 from warpzone.env.vector import MarioVectorEnv
+
+if TYPE_CHECKING:
+    from warpzone import _engine
 
 Obs = NDArray[np.uint8]
 
 
-class MarioEnv(Env[Obs, np.int64]):
+class MarioEnv(Steering, Env[Obs, np.int64]):
     """A one-lane `MarioVectorEnv` without autoreset; it takes the same options."""
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium declares it
@@ -101,6 +105,12 @@ class MarioEnv(Env[Obs, np.int64]):
         """Frees the game and its window."""
         if hasattr(self, "_lanes"):
             self._lanes.close()
+
+    def _live(self) -> "_engine.Vector":
+        return self._lanes._live()
+
+    def _ready(self) -> "_engine.Vector":
+        return self._lanes._ready()
 
     def _show(self) -> None:
         if self.render_mode == "human":

@@ -21,6 +21,7 @@ from warpzone.env.lanes import LaneAccess
 from warpzone.env.options import Delay, Native, Options, Size
 from warpzone.env.rewards import RewardWeights
 from warpzone.env.stages import StageSpec
+from warpzone.env.steering import Steering
 
 Obs = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
@@ -31,7 +32,7 @@ StepResult = tuple[Obs, Floats, Bools, Bools, dict[str, Any]]
 MAX_LANES = 65_536
 
 
-class MarioVectorEnv(LaneAccess, VectorEnv[Obs, Ints, Any]):
+class MarioVectorEnv(LaneAccess, Steering, VectorEnv[Obs, Ints, Any]):
     """`num_envs` lanes stepped by native threads straight into NumPy arrays.
 
     Every option has a default; `warpzone.env.options.Options` says what each one means. Same
@@ -73,6 +74,9 @@ class MarioVectorEnv(LaneAccess, VectorEnv[Obs, Ints, Any]):
         batch_size: int | None = None,
         native: Native = "auto",
         simd: str = "auto",
+        obs: str = "pixels",
+        start_script: str = "",
+        planar: bool = False,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
     ) -> None:
@@ -98,6 +102,9 @@ class MarioVectorEnv(LaneAccess, VectorEnv[Obs, Ints, Any]):
             skip_cutscenes=skip_cutscenes,
             timing=timing,
             simd=simd,
+            obs=obs,
+            start_script=start_script,
+            planar=planar,
         )
         self.num_envs = machinery.count("num_envs", num_envs, MAX_LANES)
         self.autoreset_mode = machinery.autoreset_mode(autoreset_mode)

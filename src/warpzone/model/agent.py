@@ -78,6 +78,9 @@ class Agent(nn.Module):
         return [layer for layer in self.modules() if isinstance(layer, NoisyLinear)]
 
     def _features(self, obs: Tensor, previous_action: Tensor, starts: Tensor) -> Tensor:
+        if self.spec.colors > 1:
+            # Colours lie below each other in memory, so this moves nothing.
+            obs = obs.reshape(obs.shape[0], self.spec.planes, self.spec.height, self.spec.width)
         x: Tensor = self.encoder(obs)
         if self.previous is not None:
             x = x + self.previous(torch.where(starts, self.spec.actions, previous_action))

@@ -18,7 +18,7 @@ class NatureEncoder(nn.Module):
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
         layers: list[nn.Module] = []
-        before = spec.stack
+        before = spec.planes
         shapes = zip(spec.scaled_channels, spec.nature_layers, strict=True)
         for channels, (kernel, stride) in shapes:
             kind = nn.Conv2d if layers else PatchConvolution
@@ -57,7 +57,7 @@ class ImpalaEncoder(nn.Module):
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
         layers: list[nn.Module] = []
-        before = spec.stack
+        before = spec.planes
         for channels in spec.scaled_channels:
             if layers:
                 convolution = nn.Conv2d(before, channels, 3, padding=1)
@@ -77,6 +77,35 @@ class ImpalaEncoder(nn.Module):
         return features
 
 
-def make_encoder(spec: ModelSpec) -> NatureEncoder | ImpalaEncoder:
+class TilesEncoder(nn.Module):
+    """Two small convolutions and a linear layer: enough for a grid of tiles."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        super().__init__()
+        first, second = spec.scaled_channels
+        convolutions = (
+            FrameConvolution(spec.planes, first),
+            nn.Conv2d(first, second, 3, stride=2, padding=1),
+        )
+        layers: list[nn.Module] = []
+        for convolution in convolutions:
+            orthogonal(convolution, RELU_GAIN)
+            layers += [convolution, nn.ReLU()]
+        self.convolutions = nn.Sequential(*layers)
+        height, width = spec.picture_after
+        self.linear = nn.Linear(second * height * width, spec.scaled_features)
+        orthogonal(self.linear, RELU_GAIN)
+
+    def forward(self, frames: Tensor) -> Tensor:
+        features: Tensor = self.linear(self.convolutions(frames).flatten(1))
+        return features
+
+
+Encoder = NatureEncoder | ImpalaEncoder | TilesEncoder
+
+
+def make_encoder(spec: ModelSpec) -> Encoder:
     """The encoder that `spec` names."""
+    if spec.encoder == "tiles":
+        return TilesEncoder(spec)
     return NatureEncoder(spec) if spec.encoder == "nature" else ImpalaEncoder(spec)

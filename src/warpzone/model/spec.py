@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from math import isfinite
 
-ENCODERS = ("nature", "impala")
+ENCODERS = ("nature", "impala", "tiles")
 MEMORIES = ("none", "gru", "lstm", "gtrxl")
 
-DEFAULT_CHANNELS = {"nature": (32, 64, 64), "impala": (16, 32, 32)}
+DEFAULT_CHANNELS = {"nature": (32, 64, 64), "impala": (16, 32, 32), "tiles": (32, 64)}
 #: Kernel and stride of the three convolutions of the nature encoder.
 NATURE_LAYERS = ((8, 4), (4, 2), (3, 1))
 #: The same for small pictures, in which those would leave a single place.
@@ -26,7 +26,9 @@ class ModelSpec:
     height: int = 84
     #: Width of a frame.
     width: int = 84
-    #: `nature` (three plain convolutions) or `impala` (residual stages).
+    #: 1 for gray; 3 for colours, each a picture of its own, one below the other.
+    colors: int = 1
+    #: `nature` (three plain convolutions), `impala` (residual stages) or `tiles` (small grids).
     encoder: str = "nature"
     #: Channels of each convolution (nature) or stage (impala); () is the encoder's usual.
     channels: tuple[int, ...] = ()
@@ -58,7 +60,7 @@ class ModelSpec:
             raise ValueError(f"the encoder must be one of {_list(ENCODERS)}, not {self.encoder!r}")
         if self.memory not in MEMORIES:
             raise ValueError(f"the memory must be one of {_list(MEMORIES)}, not {self.memory!r}")
-        for name in ("actions", "stack", "height", "width", "features", "memory_size"):
+        for name in ("actions", "stack", "height", "width", "colors", "features", "memory_size"):
             self._at_least(name, 1)
         for name in ("memory_layers", "memory_heads", "memory_length"):
             self._at_least(name, 1)
@@ -87,6 +89,11 @@ class ModelSpec:
         return self._scaled(self.features)
 
     @property
+    def planes(self) -> int:
+        """Channels that the first convolution sees."""
+        return self.stack * self.colors
+
+    @property
     def picture_after(self) -> tuple[int, int]:
         """Height and width of what the convolutions leave."""
         return self._after(self.height), self._after(self.width)
@@ -105,6 +112,8 @@ class ModelSpec:
             for kernel, stride in self.nature_layers:
                 size = (size - kernel) // stride + 1
             return size
+        if self.encoder == "tiles":
+            return (size + 1) // 2
         for _ in self.scaled_channels:
             size = (size + 1) // 2
         return size
@@ -116,9 +125,10 @@ class ModelSpec:
     def _check_channels(self) -> None:
         if any(count < 1 for count in self.channels):
             raise ValueError(f"channels must all be at least 1, and are {self.channels}")
-        if self.encoder == "nature" and len(self.channels) not in (0, len(NATURE_LAYERS)):
+        usual = len(DEFAULT_CHANNELS[self.encoder])
+        if self.encoder != "impala" and len(self.channels) not in (0, usual):
             raise ValueError(
-                f"the nature encoder has {len(NATURE_LAYERS)} convolutions and needs as many "
+                f"the {self.encoder} encoder has {usual} convolutions and needs as many "
                 f"channels, not {len(self.channels)}"
             )
 

@@ -115,7 +115,7 @@ def test_acting_does_not_look_at_the_numbers(memory: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"encoder": "vit"}, "the encoder must be one of nature, impala, not 'vit'"),
+        ({"encoder": "vit"}, "the encoder must be one of nature, impala, tiles, not 'vit'"),
         ({"memory": "rnn"}, "the memory must be one of none, gru, lstm, gtrxl, not 'rnn'"),
         ({"actions": 0}, "actions must be at least 1, and is 0"),
         ({"height": 26}, "frames of 26x36 are too small for the nature encoder"),

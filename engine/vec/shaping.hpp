@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+#include "game/episode.hpp"
+
+namespace wz {
+
+/// What shaping did to a lane's rewards since somebody asked.
+struct ShapingSums {
+  double distance = 0;  ///< pixels of new ground
+  double raw = 0;       ///< distance and points with their weights
+  double scaled = 0;    ///< the same times the scale: what the learner gets of it
+  double unread = 0;    ///< steps whose score could not be read
+  double steps = 0;
+  float last_distance = 0;  ///< of the last step, whenever that was
+  float last_raw = 0;
+  float last_scaled = 0;
+
+  void add(const StepTotals& totals, float scale) {
+    last_distance = static_cast<float>(totals.pixels);
+    last_raw = totals.shaping;
+    last_scaled = totals.shaping * scale;
+    distance += last_distance;
+    raw += last_raw;
+    scaled += last_scaled;
+    unread += totals.score_unread;
+    ++steps;
+  }
+};
+
+/// The order in which sums over all lanes are handed out; the last three are those
+/// of the last step alone.
+inline constexpr int kShapingFields = 8;
+
+}  // namespace wz

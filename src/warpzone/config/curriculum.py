@@ -1,0 +1,24 @@
+"""Which stages are practised, and from where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class CurriculumConfig:
+    """Which stages are practised, and from where."""
+
+    curriculum: Literal["none", "clear-rate", "progress"] = "none"
+    """Draw stages that are rarely cleared (clear-rate), or on which play changes (progress)."""
+    curriculum_floor: float = 0.2
+    """Share of the draws that goes to all stages alike."""
+    curriculum_window: int = 100
+    """Episodes of a stage that its clear rate is about."""
+    archive_share: float = 0.0
+    """Share of episodes that start from moments of earlier ones instead of the stage's start."""
+    archive_cell: int = 64
+    """Pixels; the archive keeps one moment for each stretch of a map this long."""
+    archive_size: int = 512
+    """Moments in the archive at most."""
