@@ -1,0 +1,171 @@
+"""A game of another back-end as a Gymnasium environment, and many as a vector environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from warpzone import _engine
+from warpzone.env import machinery, seeds
+from warpzone.env.actions import action_table
+from warpzone.env.backends.interface import Bools, Bytes, Floats, Lanes, RamX
+from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
+from warpzone.env.backends.rows import layout
+from warpzone.env.backends.worker_lanes import WorkerSettings
+from warpzone.env.infos import InfoBuilder
+from warpzone.env.options import OptionArgs, Options
+
+Rom = str | bytes | os.PathLike[str] | None
+
+
+class BackendEnv(gymnasium.Env[Bytes, Any]):
+    """One game in this process; it works in Gymnasium's Sync- and AsyncVectorEnv. Options are those
+    of `MarioEnv`."""
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium declares it
+
+    def __init__(
+        self,
+        backend: str,
+        *,
+        rom: Rom = None,
+        ram_x: RamX | None = None,
+        **options: Unpack[OptionArgs],
+    ) -> None:
+        chosen = Options(**options)
+        self._rom = RomFile(machinery.rom_image(rom))
+        try:
+            spec = make_spec(backend, self._rom, chosen, 1, autoreset=False, ram_x=ram_x)
+            self._lanes = open_lanes(spec, sync=True, report=lambda text: None)
+        except BaseException:
+            self._rom.close()
+            raise
+        self.action_space = spaces.Discrete(len(action_table(chosen.actions).masks))
+        self.observation_space = spaces.Box(0, 255, self._lanes.obs_shape, np.uint8)
+        self._arrays = _arrays(self._lanes)
+        self._infos = InfoBuilder(_engine.INFO_FIELDS, 1)
+        self._started = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Bytes, dict[str, Any]]:
+        """Starts an episode; the seed draws stages, delays and sticky actions as the engine's."""
+        super().reset(seed=seed)
+        if seed is None and not self._started:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        if seed is not None:
+            self._lanes.seed([seeds.one_seed(seed)])
+        self._started = True
+        self._lanes.reset(None, self._arrays["obs"], self._arrays["info"])
+        return self._arrays["obs"][0].copy(), self._infos.single(self._arrays["info"][0])
+
+    def step(self, action: Any) -> tuple[Bytes, float, bool, bool, dict[str, Any]]:
+        """One step."""
+        arrays = self._arrays
+        self._lanes.step(machinery.action_ids([action], 1), *arrays.values())
+        return (
+            arrays["obs"][0].copy(),
+            float(arrays["reward"][0]),
+            bool(arrays["terminated"][0]),
+            bool(arrays["truncated"][0]),
+            self._infos.single(arrays["info"][0]),
+        )
+
+    def ram(self) -> Bytes:
+        """A copy of the 2 KiB of RAM."""
+        return np.asarray(self._lanes.ram([0])[0])
+
+    def close(self) -> None:
+        """Frees the emulator. Closing twice does no harm."""
+        self._lanes.close()
+        self._rom.close()
+
+
+class BackendVectorEnv(VectorEnv[Bytes, NDArray[np.int64], Any]):
+    """Games in worker processes that are replaced when they die or hang; an episode that ends
+    starts anew in the same step. With `sync=True` all play in this process."""
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium declares it
+        "render_modes": [],
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
+
+    def __init__(
+        self,
+        backend: str,
+        num_envs: int = 1,
+        *,
+        rom: Rom = None,
+        ram_x: RamX | None = None,
+        sync: bool = False,
+        settings: WorkerSettings | None = None,
+        **options: Unpack[OptionArgs],
+    ) -> None:
+        super().__init__()
+        chosen = Options(**options)
+        self.num_envs = machinery.count("num_envs", num_envs, 1024)
+        self._rom = RomFile(machinery.rom_image(rom))
+        try:
+            spec = make_spec(backend, self._rom, chosen, num_envs, ram_x=ram_x)
+            self.lanes: Lanes = open_lanes(spec, settings, sync=sync)
+        except BaseException:
+            self._rom.close()
+            raise
+        self.single_action_space = spaces.Discrete(len(action_table(chosen.actions).masks))
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.single_observation_space = spaces.Box(0, 255, self.lanes.obs_shape, np.uint8)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._infos = InfoBuilder(_engine.INFO_FIELDS, num_envs)
+        self._started = False
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Bytes, dict[str, Any]]:
+        """Starts new episodes in all lanes, or in those of `options={"reset_mask": ...}`."""
+        mask = machinery.reset_mask(options, self.num_envs)
+        if seed is None and not self._started:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        if seed is not None:
+            self.lanes.seed(seeds.expand(seed, self.num_envs))
+        self._started = True
+        obs: Bytes = np.zeros((self.num_envs, *self.lanes.obs_shape), np.uint8)
+        block = self._infos.take()
+        self.lanes.reset(mask, obs, block.rows)
+        return obs, block.infos() if mask is None else block.masked(mask)
+
+    def step(
+        self, actions: NDArray[np.int64]
+    ) -> tuple[Bytes, Floats, Bools, Bools, dict[str, Any]]:
+        """One step of every lane."""
+        arrays = _arrays(self.lanes)
+        block = self._infos.take()
+        arrays["info"] = block.rows
+        self.lanes.step(machinery.action_ids(actions, self.num_envs), *arrays.values())
+        infos = block.infos()
+        ended = arrays["terminated"] | arrays["truncated"]
+        if ended.any():
+            self._infos.add_final(infos, ended, arrays["final_obs"], arrays["final_info"])
+        return arrays["obs"], arrays["reward"], arrays["terminated"], arrays["truncated"], infos
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends the workers."""
+        self.lanes.close()
+        self._rom.close()
+
+
+def _arrays(lanes: Lanes) -> dict[str, NDArray[Any]]:
+    return {
+        name: np.zeros((lanes.num_lanes, *shape), kind)
+        for name, shape, kind in layout(lanes.obs_shape)
+    }

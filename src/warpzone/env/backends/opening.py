@@ -1,0 +1,60 @@
+"""Opening lanes of a back-end: in this process or in workers, with the ROM in a file of its own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from warpzone.env.backends.diagnostics import Diagnostics
+from warpzone.env.backends.interface import BackendError, BackendSpec, Lanes, RamX
+from warpzone.env.backends.select import check_installed, make_lanes, prewarm, say
+from warpzone.env.backends.worker_lanes import WorkerLanes, WorkerSettings
+from warpzone.env.options import Options
+from warpzone.env.stages import lane_stages
+
+
+class RomFile:
+    """A ROM as a file for emulators that only read files. Only this user can read it."""
+
+    def __init__(self, rom: bytes) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="warpzone_rom_"))
+        self.path = self._folder / "rom.nes"
+        self.path.write_bytes(rom)
+
+    def close(self) -> None:
+        """Removes it. Closing twice does no harm."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def make_spec(
+    backend: str,
+    rom: RomFile,
+    options: Options,
+    num_lanes: int,
+    *,
+    autoreset: bool = True,
+    ram_x: RamX | None = None,
+) -> BackendSpec:
+    """Everything a process needs to make these lanes."""
+    if options.obs != "pixels":
+        raise BackendError(f"the back-end {backend} shows pixels, not {options.obs}")
+    check_installed(backend)
+    stages: Sequence[tuple[int, ...]] = lane_stages(options.stages, num_lanes)
+    return BackendSpec(backend, str(rom.path), options, tuple(stages), autoreset, ram_x or RamX())
+
+
+def open_lanes(
+    spec: BackendSpec,
+    settings: WorkerSettings | None = None,
+    *,
+    sync: bool = False,
+    report: Callable[[str], None] = say,
+) -> Lanes:
+    """Lanes of the spec: one worker process each, or all in this process."""
+    if not sync:
+        return WorkerLanes(spec, settings, report)
+    if settings is not None and (settings.prewarm or settings.prewarm_all):
+        prewarm(spec, settings.prewarm_all)
+    return make_lanes(spec, Diagnostics(), report)

@@ -1,0 +1,67 @@
+"""The report of trials: one JSON object on each line, and what they say together."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+REPORT = "env_stability_report.jsonl"
+REPORTS = "reports"
+_MOST_ERRORS = 10
+
+
+def append(path: Path, row: dict[str, Any]) -> None:
+    """Adds a row."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """All rows; raises ValueError with the line that is none."""
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"line {number} of {path} is not JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number} of {path} is not an object")
+        rows.append(row)
+    return rows
+
+
+def ok(row: dict[str, Any]) -> bool:
+    """Whether the trial reset and played the game."""
+    return bool(row.get("reset_ok")) and bool(row.get("game_ok")) and not row.get("error")
+
+
+def summary(rows: list[dict[str, Any]]) -> str:
+    """Totals for each kind of trial, and the most frequent errors."""
+    lines = [f"{len(rows)} trials, {sum(map(ok, rows))} ok"]
+    for kind in sorted({_kind(row) for row in rows}):
+        some = [row for row in rows if _kind(row) == kind]
+        good = sum(map(ok, some))
+        times = [float(row.get("duration") or 0.0) for row in some]
+        lines.append(
+            f"{kind}: {good}/{len(some)} ok ({100 * good / len(some):.1f} %), duration min "
+            f"{min(times):.2f} s, mean {sum(times) / len(times):.2f} s, max {max(times):.2f} s"
+        )
+    errors = Counter(str(row["error"]) for row in rows if row.get("error"))
+    lines += [f"{count} x {error}" for error, count in errors.most_common(_MOST_ERRORS)]
+    return "\n".join(lines)
+
+
+def _kind(row: dict[str, Any]) -> str:
+    return " ".join(str(row.get(name, "?")) for name in ("kind", "backend", "num_envs"))
+
+
+def keep_diagnostics(folder: Path, reports: Path, seed: int, num_envs: int) -> Path:
+    """Copies what a failed trial left to `reports/async_diag_<ts>/seed_<seed>_n<num_envs>`."""
+    target = reports / f"async_diag_{int(time.time())}" / f"seed_{seed}_n{num_envs}"
+    shutil.copytree(folder, target, dirs_exist_ok=True)
+    return target
