@@ -1,0 +1,81 @@
+"""Writes docs/metrics.md from the schema; `--check` only says whether it is up to date."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from warpzone.metrics import schema
+
+FILE = Path(__file__).parents[1] / "docs" / "metrics.md"
+GROUPS = {
+    "run": "Where the run is",
+    "loss": "Learning",
+    "episode": "Episodes",
+    "env": "Progress and shaping",
+    "time": "Where the seconds go",
+    "replay": "Replay (`--per`)",
+    "machine": "Machine",
+    "adaptive": "Adaptive schedules (`--adaptive`)",
+}
+HEAD = """# Metrics
+
+Made by `scripts/metrics_doc.py` from `src/warpzone/metrics/schema.py`; change that table, not this
+page. [Reading metrics](reading-metrics.md) has examples for `jq`, pandas, polars and TensorBoard.
+
+A run writes a row for every update (every `--log-interval`-th) to `metrics.jsonl` in its folder.
+Every row has every field below; a field without a value (no GPU, no replay, no finished episode
+yet) is `null`, never 0. NaN and infinities are `null` too. Counts marked *whole* are integers in
+`metrics/latest.parquet`. TensorBoard and W&B name a field `group/name`, e.g. `loss/loss_total`.
+"""
+TAIL = """## Other files of a run
+
+| file | one line for each | fields |
+|---|---|---|
+| `episodes.jsonl` | finished episode | `lane`, `stage` (0 is 1-1, 31 is 8-4, -1 the whole game), `start_delay` (frames), `episode_return`, `steps`, `furthest_x`, `reason` (`flag`, `death`, `timeout`, `stagnation`), `global_step` |
+| `evals.jsonl` | evaluated start | `global_step`, `seconds`, `stage`, `policy`, `start_delay`, `cleared`, `furthest_x`, `steps`, `reason` and more |
+| `heartbeat.jsonl` | `--heartbeat-interval` seconds | `timestamp`, `component`, `phase` (`start`, `collect`, `learn`, `eval`, `checkpoint`, `pause`, and at the end `done`, `interrupt` or `exception`), `update`, `global_step`, `updates_per_sec`, `steps_per_sec` (over the last 8 lines), `idle_seconds` (since the last step or optimiser step), `message` (the last hint or warning) |
+| `metrics/latest.parquet` | the newest 10,000 rows of `metrics.jsonl` | the fields above |
+
+`metrics.jsonl` and `episodes.jsonl` begin anew at `--metrics-rotate-mb`: the old one becomes
+`metrics-0001.jsonl.gz` and so on. Parts come first when reading, in the order of their numbers. A
+run that goes on from a checkpoint drops the rows after it, from parts too, so no row is there
+twice.
+"""  # noqa: E501
+
+
+def reference() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for group, title in GROUPS.items():
+        parts.append(
+            f"## {title}\n\nGroup `{group}`.\n\n| field | meaning | a bad value |\n|---|---|---|"
+        )
+        for field in schema.FIELDS:
+            if field.group == group:
+                whole = " *whole*" if field.whole else ""
+                parts.append(f"| `{field.name}`{whole} | {field.meaning} | {field.bad} |")
+        parts[-1] += "\n"
+    return "\n".join([*parts, TAIL])
+
+
+def main() -> int:
+    """0 if the page is what the schema says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    args = parser.parse_args()
+    unknown = {field.group for field in schema.FIELDS} - set(GROUPS)
+    if unknown:
+        print(f"metrics_doc: no title for the groups {sorted(unknown)}.", file=sys.stderr)
+        return 1
+    text = reference()
+    if args.check:
+        if FILE.is_file() and FILE.read_text() == text:
+            return 0
+        print(f"{FILE} is out of date; run {Path(__file__).name}.", file=sys.stderr)
+        return 1
+    FILE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,19 @@
+"""What is written down of a run, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MetricsConfig:
+    """What is written down of a run, and where."""
+
+    enable_tensorboard: bool = False
+    """Also write the metrics for TensorBoard, to tensorboard/ in the run's folder."""
+    wandb_project: str = ""
+    """Also send the metrics to this project of Weights & Biases (WANDB_MODE=offline keeps them)."""
+    parquet_interval: float = 60.0
+    """Seconds between two writes of metrics/latest.parquet; 0 never writes it."""
+    metrics_rotate_mb: float = 64.0
+    """Begin a new metrics.jsonl and episodes.jsonl at this size, and compress the old; 0 never."""

@@ -1,0 +1,1 @@
+"""What a run measures: one schema, one writer, many sinks."""

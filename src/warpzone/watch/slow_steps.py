@@ -1,0 +1,44 @@
+"""Steps that take too long: one is noise, several in a short time are worth the stacks."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from warpzone.config import TrainConfig
+
+
+class SlowSteps:
+    """Counts steps slower than `--step-timeout`. When more than `--slow-step-trace-threshold` of
+    them fall into `--slow-step-trace-window` seconds, `trace` is called once and counting starts
+    anew."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        trace: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limit = config.step_timeout
+        self._threshold = config.slow_step_trace_threshold
+        self._window = config.slow_step_trace_window
+        self._trace = trace
+        self._now = now
+        self._slow: deque[float] = deque()
+
+    def add(self, seconds: float) -> None:
+        """Takes the duration of a step."""
+        if seconds <= self._limit:
+            return
+        now = self._now()
+        self._slow.append(now)
+        while now - self._slow[0] > self._window:
+            self._slow.popleft()
+        if len(self._slow) > self._threshold:
+            count = len(self._slow)
+            self._slow.clear()
+            self._trace(
+                f"{count} steps of all lanes took longer than {self._limit:g} s within "
+                f"{self._window:g} s, the last one {seconds:.3f} s"
+            )

@@ -1,0 +1,161 @@
+"""Parquet, TensorBoard and W&B get the rows of a run; what cannot be written is said."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from observed_runs import observed
+from tiny_runs import tiny
+
+from warpzone.config import ConfigError
+from warpzone.metrics.sinks import parquet as parquet_sink
+from warpzone.metrics.sinks.parquet import FILE, ParquetSink
+from warpzone.metrics.sinks.tensorboard import TensorBoardSink
+from warpzone.metrics.writer import MetricsWriter
+
+
+def row(step: int, **more: Any) -> dict[str, Any]:
+    return {"timestamp": 1e9 + step, "global_step": step, "loss_total": step / 2, **more}
+
+
+def table(folder: Path) -> dict[str, list[Any]]:
+    from pyarrow import parquet
+
+    return dict(parquet.read_table(folder / FILE).to_pydict())
+
+
+def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events: Any = EventAccumulator(str(folder / "tensorboard"))
+    events.Reload()
+    return {
+        tag: [(event.step, event.value) for event in events.Scalars(tag)]
+        for tag in events.Tags()["scalars"]
+    }
+
+
+def test_parquet_has_the_newest_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_sink, "ROWS", 4)
+    sink = ParquetSink(tmp_path, before=[row(1), row(2)])
+    sink.write(row(3, clear_rate_1_2=0.5, loss_value=float("nan"), note="text", unknown=1.0))
+    sink.save()
+    seen = table(tmp_path)
+    assert seen["global_step"] == [1, 2, 3]
+    assert seen["clear_rate_1_2"] == [None, None, 0.5]
+    assert seen["loss_value"] == seen["gpu_util_last"] == [None, None, None]
+    assert "note" not in seen
+    assert "unknown" not in seen
+    for step in range(4, 10):
+        sink.write(row(step))
+    sink.close()
+    assert table(tmp_path)["global_step"] == [6, 7, 8, 9]
+    assert table(tmp_path)["loss_total"] == [3.0, 3.5, 4.0, 4.5]
+    assert [path.name for path in (tmp_path / FILE).parent.iterdir()] == [FILE.name]
+
+
+def test_parquet_is_not_written_again_without_news(tmp_path: Path) -> None:
+    sink = ParquetSink(tmp_path)
+    sink.save()
+    assert not (tmp_path / FILE).exists()
+    sink.write(row(1))
+    sink.save()
+    before = (tmp_path / FILE).stat().st_ino
+    sink.save()
+    assert (tmp_path / FILE).stat().st_ino == before
+
+
+def test_tensorboard_forgets_what_a_resumed_run_does_again(tmp_path: Path) -> None:
+    first = TensorBoardSink(tmp_path)
+    for step in (1, 2, 3, 4):
+        first.write(row(step, gpu_util_last=None, loss_value=float("inf")))
+    first.close()
+    second = TensorBoardSink(tmp_path, global_step=2)
+    second.write(row(3, loss_total=99.0))
+    second.close()
+    seen = scalars(tmp_path)
+    assert seen["loss/loss_total"] == [(1, 0.5), (2, 1.0), (3, 99.0)]
+    assert "machine/gpu_util_last" not in seen
+    assert "loss/loss_value" not in seen
+
+
+def test_tensorboard_says_where_it_writes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = observed(tmp_path, MetricsWriter, enable_tensorboard=True)
+    where = run.folder.path / "tensorboard"
+    assert f"[train][log] tensorboard_log_dir={where}\n" in capsys.readouterr().err
+    assert [step for step, _ in scalars(run.folder.path)["run/global_step"]] == [32, 64, 96]
+    assert b"meta/started" in next(where.iterdir()).read_bytes()
+
+
+def test_tensorboard_that_cannot_be_written_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "tensorboard").write_text("in the way")
+    run = observed(tmp_path, MetricsWriter, enable_tensorboard=True)
+    said = capsys.readouterr().err
+    assert "[train][warn] tensorboard cannot be written" in said
+    assert "tensorboard_log_dir" not in said
+    assert run.global_step == 96
+    assert table(run.folder.path)["global_step"] == [32, 64, 96]
+
+
+@pytest.mark.parametrize("package", ["tensorboard", "wandb"])
+def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    flags: dict[str, Any] = {"tensorboard": {"enable_tensorboard": True}}
+    with pytest.raises(ConfigError, match=rf"pip install 'warpzone\[{package}\]'"):
+        MetricsWriter(tiny(**flags.get(package, {"wandb_project": "mario"})))
+
+
+class FakeWandb:
+    """Stands in for the wandb package, which is not among our requirements: it has the three calls
+    that we use, with the same arguments, and keeps what they are given."""
+
+    class Error(Exception):
+        """As the package's own."""
+
+    def __init__(self) -> None:
+        self.__spec__ = SimpleNamespace(name="wandb")
+        self.settings: dict[str, Any] = {}
+        self.rows: list[tuple[int, dict[str, float]]] = []
+        self.finished = 0
+
+    def init(self, **settings: Any) -> Any:
+        if settings["project"] == "forbidden":
+            raise self.Error("no API key")
+        self.settings = settings
+        return self
+
+    def log(self, values: dict[str, float], *, step: int) -> None:
+        self.rows.append((step, values))
+
+    def finish(self) -> None:
+        self.finished += 1
+
+
+def test_wandb_gets_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeWandb()
+    monkeypatch.setitem(sys.modules, "wandb", fake)  # type: ignore[arg-type]
+    run = observed(tmp_path, MetricsWriter, wandb_project="mario")
+    assert fake.settings["project"] == "mario"
+    assert fake.settings["resume"] == "allow"
+    assert fake.settings["id"] == (run.folder.path / "wandb-id").read_text()
+    assert fake.settings["config"]["num_envs"] == 4
+    assert [step for step, _ in fake.rows] == [32, 64, 96]
+    assert "loss/loss_total" in fake.rows[0][1]
+    assert all(isinstance(value, int | float) for value in fake.rows[0][1].values())
+    assert fake.finished == 1
+
+
+def test_wandb_that_refuses_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", FakeWandb())  # type: ignore[arg-type]
+    run = observed(tmp_path, MetricsWriter, wandb_project="forbidden")
+    assert "[train][warn] wandb cannot be written" in capsys.readouterr().err
+    assert run.global_step == 96
