@@ -1,7 +1,9 @@
-"""`warpzone play`: scripted, random, by keyboard or from a movie; watched or written to a file."""
+"""`warpzone play`: an agent, scripted, random, by keyboard or from a movie; watched or written to a
+file."""
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -21,15 +23,21 @@ FRAMES_PER_STEP = 4
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "play",
-        help="play a stage or a movie: scripted, random or by keyboard",
-        description="Plays and shows a game. Without a source, the demo script runs 1-1.",
+        help="play a stage or a movie: an agent, scripted, random or by keyboard",
+        description="Plays and shows a game. Without a source, the demo script runs 1-1. An agent "
+        "is shown in a window where there is one, else in the terminal, or written with --out.",
     )
+    parser.add_argument("agent", nargs="?", help="a run's folder, a .safetensors file, or `latest`")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--script", metavar="NAME|FILE", help="a button script; `demo` clears 1-1")
     source.add_argument("--random", action="store_true", help="right-biased random buttons")
     source.add_argument("--keyboard", action="store_true", help="play yourself")
     source.add_argument("--movie", type=Path, metavar="FILE", help="FM2 or one mask per line")
-    parser.add_argument("--stage", default="1-1", help="1-1 to 8-4; with --lanes also a set")
+    parser.add_argument("--stage", help="1-1 to 8-4 (default 1-1); with --lanes also a set")
+    parser.add_argument("--delay", type=int, default=0, help="start delay of an agent, in frames")
+    parser.add_argument("--policy", choices=("argmax", "sampled"), default="argmax")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where `latest` looks")
     parser.add_argument("--steps", type=_positive, help="stop after this many steps of 4 frames")
     parser.add_argument("--seed", type=int, default=0, help="of random play (default 0)")
     parser.add_argument("--lanes", type=_positive, default=1, help="games side by side (random)")
@@ -42,6 +50,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.agent is not None:
+        return _run_agent(args)
+    args.stage = args.stage or "1-1"
     image = roms.locate(args.rom)
     if args.movie is not None:
         return _run_movie(args, image)
@@ -144,6 +155,30 @@ def _report(args: argparse.Namespace, session: "Session", written: int) -> None:
     )
     if args.out is not None:
         print(f"{written} frame{'s' * (written != 1)} written to {args.out}")
+
+
+def _run_agent(args: argparse.Namespace) -> int:
+    """One episode of a trained agent."""
+    from warpzone.cli import agents
+
+    if args.script or args.random or args.keyboard or args.movie or args.lanes > 1:
+        raise ValueError("an agent plays one game by itself: give no other source and no --lanes")
+    if args.out is None and not args.terminal and not args.window:
+        args.window = agents.has_window()
+        args.terminal = not args.window and sys.stdout.isatty()
+    performance, pictures = agents.performance(args)
+    args.scale = args.scale or 1 if args.out is not None else args.scale
+    with ExitStack() as stack:
+        written = _consume(_watched(pictures, args, _window(args, stack)), args)
+    (shot,) = performance.last
+    if args.json:
+        ended = {"stage": shot.stage, "x": shot.x, "furthest_x": shot.furthest_x, "end": shot.end}
+        print(json.dumps({**ended, "written": written, "out": _name(args.out)}))
+        return 0
+    print(f"{shot.stage} from start delay {args.delay}: {shot.end or 'stopped'} at x={shot.x}")
+    if args.out is not None:
+        print(f"{written} frame{'s' * (written != 1)} written to {args.out}")
+    return 0
 
 
 def _run_movie(args: argparse.Namespace, image: roms.Rom) -> int:

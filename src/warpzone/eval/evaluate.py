@@ -2,110 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from warpzone import _engine
 from warpzone.config import TrainConfig
 from warpzone.env.stages import parse_stages, stage_name
+from warpzone.eval.cases import DELAYS, POLICIES, Case, Outcome, clears, make_cases
+from warpzone.eval.chance import uniform
+from warpzone.eval.lanes import EvalLanes, Landing
+from warpzone.eval.policy import Policy
 from warpzone.model.agent import Agent
-from warpzone.train.lanes import COLUMN, lane_options
+from warpzone.train.lanes import COLUMN
 
-DELAYS = tuple(range(31))
-POLICIES = ("argmax", "sampled")
+__all__ = [
+    "DELAYS",
+    "POLICIES",
+    "STEP_LIMIT",
+    "STUCK_AFTER",
+    "Outcome",
+    "clears",
+    "evaluate",
+    "evaluate_cases",
+]
+
 #: More than the game's own clock allows, so that only the game ends an episode.
 STEP_LIMIT = 3000
 #: A policy that has not moved on for this long will not: it is stuck, and counts as failed.
 STUCK_AFTER = 400
+#: `player_state` of a Mario who was hit or ran out of time; of the dead, the others fell.
+HIT = (6, 11)
+#: Lanes played together at most; more would only fill the memory.
+TOGETHER = 2048
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One evaluated episode."""
-
-    stage: str
-    policy: str
-    start_delay: int
-    cleared: bool
-    furthest_x: int
-    steps: int
-    time_left: int
-    episode_return: float
-    reason: str
-
-
-class _Lanes:
-    """Every (stage, policy) pair for every start delay, one vector of lanes for each delay."""
-
-    def __init__(
-        self,
-        config: TrainConfig,
-        rom: bytes,
-        native: _engine.NativeProgram | None,
-        stages: Sequence[int],
-        delays: Sequence[int],
-        seed: int,
-    ) -> None:
-        self.cases = [(stage, policy) for stage in stages for policy in POLICIES]
-        self.delays = delays
-        share = len(self.cases)
-        total = share * len(delays)
-        size = config.size
-        self.frames = np.zeros((total, 1, size, size), np.uint8)
-        self.rewards = np.zeros(total, np.float32)
-        self.terminated = np.zeros(total, np.bool_)
-        self.truncated = np.zeros(total, np.bool_)
-        self.info = np.zeros((total, len(_engine.INFO_FIELDS)), np.int32)
-        self.final_frames = np.zeros_like(self.frames)
-        self.final_info = np.zeros_like(self.info)
-        self.parts: list[tuple[_engine.Vector, slice]] = []
-        names = [[stage_name(stage)] for stage, _ in self.cases]
-        for index, delay in enumerate(delays):
-            options = lane_options(
-                config,
-                stages=names,
-                start_delay=(delay, delay),
-                sticky=0.0,
-                time_limit=STEP_LIMIT,
-                stagnation_limit=STUCK_AFTER,
-            )
-            vector = _engine.Vector(
-                rom,
-                native=native,
-                num_threads=1,
-                autoreset="same_step",
-                **options.engine_arguments(share),
-            )
-            rows = slice(index * share, (index + 1) * share)
-            vector.seed([seed + rows.start + lane for lane in range(share)])
-            vector.reset(None, self.frames[rows], self.info[rows])
-            self.parts.append((vector, rows))
-
-    def step(self, actions: NDArray[np.int64], running: NDArray[np.bool_]) -> None:
-        for vector, rows in self.parts:
-            if running[rows].any():
-                vector.step(
-                    actions[rows],
-                    self.frames[rows],
-                    self.rewards[rows],
-                    self.terminated[rows],
-                    self.truncated[rows],
-                    self.info[rows],
-                    self.final_frames[rows],
-                    self.final_info[rows],
-                )
-
-    def close(self) -> None:
-        for vector, _ in self.parts:
-            vector.close()
-
-
-@torch.no_grad()
 def evaluate(
     agent: Agent,
     config: TrainConfig,
@@ -114,71 +48,144 @@ def evaluate(
     *,
     stages: str | None = None,
     delays: Sequence[int] = DELAYS,
+    policies: Sequence[str] = POLICIES,
     seed: int = 0,
+    stuck_after: int | None = None,
+    together: int = TOGETHER,
+    each_step: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
-    """Plays every stage from every start delay with both policies. The same agent gives the same
-    outcomes every time."""
-    device = next(agent.parameters()).device
+    """Plays every stage from every start delay with the policies. The same agent gives the same
+    outcomes every time, however many lanes are played together. `each_step` is called often; what
+    it raises ends the evaluation."""
     # The whole game is judged by its first stage, which every game starts with.
     played = parse_stages(stages or config.stages) or (0,)
-    lanes = _Lanes(config, rom, native, played, delays, seed)
-    total = len(lanes.rewards)
-    argmax = np.array([policy == "argmax" for _, policy in lanes.cases] * len(delays))
-    sampling = torch.Generator(device="cpu").manual_seed(seed)
-    stack = _as_tensor(lanes.frames, device).repeat(1, config.frame_stack, 1, 1)
-    state = agent.initial_state(total, device=device)
-    previous = torch.zeros(total, dtype=torch.int64, device=device)
-    starts = torch.ones(total, dtype=torch.bool, device=device)
-    returns = np.zeros(total)
-    outcomes: list[Outcome | None] = [None] * total
-    running = np.ones(total, np.bool_)
-    was_training = agent.training
-    agent.eval()
-    for step in range(1, STEP_LIMIT + 1):
-        output = agent.act(stack, previous, state, starts)
-        state = output.state
-        logits = output.logits.float().cpu()
-        noise = torch.rand(logits.shape, generator=sampling).clamp_(1e-10, 1 - 1e-7)
-        sampled = (logits - torch.log(-torch.log(noise))).argmax(-1).numpy()
-        actions = np.where(argmax, logits.argmax(-1).numpy(), sampled).astype(np.int64)
-        lanes.step(actions, running)
-        returns += np.where(running, lanes.rewards, 0.0)
-        ended = (lanes.terminated | lanes.truncated) & running
-        for index in np.flatnonzero(ended):
-            outcomes[index] = _outcome(lanes, int(index), step, float(returns[index]))
-        running &= ~ended
-        if not running.any():
-            break
-        previous = torch.from_numpy(actions).to(device)
-        starts = torch.zeros_like(starts)
-        stack = torch.cat((stack[:, 1:], _as_tensor(lanes.frames, device)), 1)
-    agent.train(was_training)
-    lanes.close()
-    return [outcome for outcome in outcomes if outcome is not None]
-
-
-def _as_tensor(frames: NDArray[np.uint8], device: torch.device) -> Tensor:
-    return torch.from_numpy(frames).to(device)
-
-
-def _outcome(lanes: _Lanes, index: int, steps: int, episode_return: float) -> Outcome:
-    stage, policy = lanes.cases[index % len(lanes.cases)]
-    info = lanes.final_info[index]
-    cleared = bool(lanes.terminated[index] and info[COLUMN["flag_get"]])
-    reason = "flag" if cleared else "death" if lanes.terminated[index] else "stuck"
-    return Outcome(
-        stage=stage_name(stage),
-        policy=policy,
-        start_delay=lanes.delays[index // len(lanes.cases)],
-        cleared=cleared,
-        furthest_x=int(info[COLUMN["furthest_x"]]),
-        steps=steps,
-        time_left=int(info[COLUMN["time"]]),
-        episode_return=episode_return,
-        reason=reason,
+    cases = make_cases(played, policies, delays)
+    return evaluate_cases(
+        agent,
+        config,
+        rom,
+        native,
+        cases,
+        seed=seed,
+        stuck_after=stuck_after,
+        together=together,
+        each_step=each_step,
     )
 
 
-def clears(outcomes: Sequence[Outcome], policy: str = "argmax") -> int:
-    """Episodes of one policy that reached the flag."""
-    return sum(outcome.cleared for outcome in outcomes if outcome.policy == policy)
+def evaluate_cases(
+    agent: Agent,
+    config: TrainConfig,
+    rom: bytes,
+    native: _engine.NativeProgram | None,
+    cases: Sequence[Case],
+    *,
+    seed: int = 0,
+    stuck_after: int | None = None,
+    together: int = TOGETHER,
+    each_step: Callable[[], None] = lambda: None,
+) -> list[Outcome]:
+    """Plays these cases; the outcomes come in their order."""
+    patience = STUCK_AFTER if stuck_after is None else stuck_after
+    outcomes: list[Outcome] = []
+    with evaluating(agent):
+        for first in range(0, len(cases), together):
+            part = cases[first : first + together]
+            outcomes += _play(agent, config, rom, native, part, seed, patience, each_step)
+    return outcomes
+
+
+@contextmanager
+def evaluating(agent: Agent) -> Iterator[None]:
+    """The agent as it is evaluated; afterwards it trains on if it did before."""
+    was_training = agent.training
+    agent.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        agent.train(was_training)
+
+
+def _play(
+    agent: Agent,
+    config: TrainConfig,
+    rom: bytes,
+    native: _engine.NativeProgram | None,
+    cases: Sequence[Case],
+    seed: int,
+    stuck_after: int,
+    each_step: Callable[[], None],
+) -> list[Outcome]:
+    lanes = EvalLanes(
+        config, rom, native, cases, time_limit=STEP_LIMIT, stagnation_limit=stuck_after
+    )
+    chooser = Chooser(cases, seed)
+    returns = np.zeros(len(cases))
+    outcomes: list[Outcome | None] = [None] * len(cases)
+    running = np.arange(len(cases))
+    with closing(lanes), Policy(agent, lanes.first_frames) as policy:
+        for step in range(STEP_LIMIT):
+            each_step()
+            actions = chooser.choose(policy.decide(running).logits, running, step)
+            landing = lanes.step(actions, running)
+            returns[running] += landing.rewards
+            ended = landing.terminated | landing.truncated
+            for row in np.flatnonzero(ended):
+                lane = int(running[row])
+                outcomes[lane] = _outcome(cases[lane], landing, int(row), step + 1, returns[lane])
+            # Whoever has ended makes room: the network is asked about the others only.
+            running, on = running[~ended], ~ended
+            if not len(running):
+                break
+            policy.observe(running, landing.frames[on], actions[on])
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+class Chooser:
+    """Turns logits into actions, for each lane by its own policy and its own chance."""
+
+    def __init__(self, cases: Sequence[Case], seed: int) -> None:
+        keys = np.array([case.key for case in cases], np.uint64)
+        self._keys = keys ^ np.uint64(seed % 2**32 << 32)
+        self._sampled = np.array([case.policy == "sampled" for case in cases])
+
+    def choose(
+        self, logits: NDArray[np.float32], lanes: NDArray[np.int64], step: int
+    ) -> NDArray[np.int64]:
+        """The likeliest action, or one drawn (the largest of logits with Gumbel noise)."""
+        scores = logits.astype(np.float64)
+        drawn = self._sampled[lanes]
+        if drawn.any():
+            chance = uniform(self._keys[lanes[drawn]], step, logits.shape[1])
+            scores[drawn] -= np.log(-np.log(chance))
+        chosen: NDArray[np.int64] = scores.argmax(-1)
+        return chosen
+
+
+def _outcome(case: Case, landing: Landing, row: int, steps: int, total: float) -> Outcome:
+    info = dict(zip(COLUMN, landing.info[row].tolist(), strict=True))
+    terminated = bool(landing.terminated[row])
+    cleared = terminated and bool(info["flag_get"])
+    if cleared:
+        reason = "flag"
+    elif terminated:
+        reason = "death"
+    else:
+        reason = "limit" if steps >= STEP_LIMIT else "stuck"
+    return Outcome(
+        stage=stage_name(case.stage),
+        policy=case.policy,
+        start_delay=case.start_delay,
+        cleared=cleared,
+        furthest_x=info["furthest_x"],
+        steps=steps,
+        time_left=info["time"],
+        episode_return=float(total),
+        reason=reason,
+        x=info["x_pos"],
+        # Whoever fell is below the screen, and the game counts on from its top.
+        y=0 if reason == "death" and info["player_state"] not in HIT else info["y_pos"],
+        area_type=info["area_type"],
+        area_index=info["area_index"],
+    )

@@ -1,0 +1,144 @@
+"""`warpzone eval`: how good an agent really is."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from warpzone.eval.weights import Found
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "eval",
+        help="evaluate an agent: every start delay, argmax and sampled, one life",
+        description="Plays stages from every start delay, one life each, with the argmax and the "
+        "sampled policy, and says how many episodes reach the flag. The same weights give the same "
+        "numbers every time.",
+    )
+    parser.add_argument("agent", help="a run's folder, a .safetensors file, or `latest`")
+    parser.add_argument("--stages", help="1-1, 1-1..2-4, all (default: what it was trained on)")
+    parser.add_argument("--delays", default="0..30", help="start delays in frames, up to 0..120")
+    parser.add_argument("--policy", choices=("argmax", "sampled", "both"), default="both")
+    parser.add_argument("--whole-game", action="store_true", help="from 1-1 with three lives")
+    parser.add_argument("--seed", type=int, default=0, help="of the sampled policy (default 0)")
+    parser.add_argument(
+        "--stuck-after", type=int, default=400, help="steps without new ground that fail (400)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
+    parser.add_argument("--parquet", type=Path, metavar="FILE", help="write episodes as Parquet")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where `latest` looks")
+    parser.add_argument("--rom", help="eu, world or a file (default: what it was trained on)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from warpzone.cli.agents import ready
+    from warpzone.eval.cases import POLICIES, parse_delays
+
+    if args.stuck_after < 1:
+        raise ValueError(f"--stuck-after must be at least 1, and is {args.stuck_after}")
+    delays = parse_delays(args.delays)
+    policies = POLICIES if args.policy == "both" else (args.policy,)
+    found, image, program = ready(args)
+    about = {
+        "weights": str(found.path),
+        "global_step": found.global_step,
+        "trained_on": found.config.stages,
+        "delays": args.delays,
+        "seed": args.seed,
+    }
+    began = time.perf_counter()
+    if args.whole_game:
+        from warpzone.eval.whole_game import play_games
+
+        games = play_games(
+            found.agent,
+            found.config,
+            image,
+            program,
+            policies=policies,
+            delays=delays,
+            seed=args.seed,
+        )
+        rows = [dataclasses.asdict(game) for game in games]
+        if args.json:
+            from warpzone.run.files import write_text
+
+            write_text(args.json, json.dumps({**about, "games": rows}, indent=1) + "\n")
+        _show_games(found, rows, time.perf_counter() - began)
+        return 0
+    from rich.console import Console
+
+    from warpzone.eval.evaluate import evaluate
+    from warpzone.eval.results import as_document, as_table, write_json, write_parquet
+    from warpzone.eval.summary import overall, summarize
+
+    # Shown on terminals only.
+    with Console(stderr=True).status("playing"):
+        outcomes = evaluate(
+            found.agent,
+            found.config,
+            image,
+            program,
+            stages=args.stages,
+            delays=delays,
+            policies=policies,
+            seed=args.seed,
+            stuck_after=args.stuck_after,
+        )
+    seconds = time.perf_counter() - began
+    if args.json:
+        write_json(args.json, as_document(outcomes, about))
+    if args.parquet:
+        write_parquet(args.parquet, outcomes, about)
+    _console().print(as_table(summarize(outcomes), str(found.path)))
+    for policy in policies:
+        clears, episodes, low, high = overall(outcomes, policy)
+        print(
+            f"{policy}: {clears} of {episodes} episodes reach the flag, "
+            f"{clears / episodes:.1%} (95 %: {low:.1%} to {high:.1%})"
+        )
+    steps = sum(outcome.steps for outcome in outcomes)
+    print(f"{len(outcomes)} episodes, {steps:,} steps in {seconds:.1f} s")
+    return 0
+
+
+def _show_games(found: Found, rows: list[dict[str, Any]], seconds: float) -> None:
+    from rich.table import Table
+
+    table = Table(title=f"{found.path}: the whole game, three lives", title_justify="left")
+    for name in ("policy", "delay", "ended at", "x", "stages cleared", "how", "score"):
+        table.add_column(name)
+    for row in sorted(rows, key=lambda row: -row["stages_cleared"])[:20]:
+        table.add_row(
+            row["policy"],
+            str(row["start_delay"]),
+            row["stage"],
+            str(row["x"]),
+            str(row["stages_cleared"]),
+            row["reason"],
+            str(row["score"]),
+        )
+    _console().print(table)
+    for policy in dict.fromkeys(row["policy"] for row in rows):
+        counts = [row["stages_cleared"] for row in rows if row["policy"] == policy]
+        wins = sum(row["won"] for row in rows if row["policy"] == policy)
+        print(
+            f"{policy}: {sum(counts) / len(counts):.2f} stages cleared on average, at best "
+            f"{max(counts)}; {wins} of {len(counts)} games won"
+        )
+    print(f"{len(rows)} games in {seconds:.1f} s")
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    # A pipe has no width; a table that is cut off there helps nobody.
+    return Console(width=None if sys.stdout.isatty() else 120)

@@ -1,0 +1,103 @@
+"""`warpzone map`: a stage as one picture, and what happened on it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warpzone import rom as roms
+
+if TYPE_CHECKING:
+    from warpzone import _engine
+    from warpzone.maps.events import Event
+    from warpzone.maps.flight import AreaPicture
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "map",
+        help="a full-length picture of a stage, and where agents die on it",
+        description="Stitches a stage's full-length picture from real frames, without sprites. "
+        "With --run it shows where the episodes of a run ended: red deaths, yellow stalls, green "
+        "flags; the blue line is the share of episodes that came past a place.",
+    )
+    parser.add_argument("stage", help="1-1 to 8-4, or `all` (--out is a folder then)")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a .png")
+    parser.add_argument("--rooms", action="store_true", help="also what pipes and vines lead to")
+    parser.add_argument("--run", type=Path, metavar="RUN", help="draw a run's episodes on it")
+    parser.add_argument(
+        "--source",
+        choices=("evals", "episodes"),
+        default="evals",
+        help="a run's evaluations (default) or its training episodes",
+    )
+    parser.add_argument("--newest", action="store_true", help="only the newest evaluation")
+    parser.add_argument("--policy", choices=("argmax", "sampled"), help="only this policy")
+    parser.add_argument("--scale", type=int, default=1, help="pixel size (default 1)")
+    parser.add_argument("--rom", help="eu, world or a file (default: the installed one)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from warpzone import native
+    from warpzone.env.stages import parse_stages, stage_name
+
+    if not 1 <= args.scale <= 8:
+        raise ValueError(f"--scale must be in 1..8, and is {args.scale}")
+    stages = [stage_name(index) for index in parse_stages(args.stage)]
+    several = len(stages) > 1
+    if not stages:
+        raise ValueError("a map is of a stage, such as 1-1")
+    if several and not args.out.is_dir():
+        raise ValueError(f"--out must be a folder for {len(stages)} stages, and {args.out} is none")
+    if not several and args.out.suffix.lower() != ".png":
+        raise ValueError(f"{args.out.name}: a map is a .png")
+    if args.run is not None and not args.run.is_dir():
+        raise ValueError(f"{args.run} is not a run's folder")
+    image = roms.locate(args.rom).data
+    program = native.load(image)
+    for stage in stages:
+        path = args.out / f"{stage}.png" if several else args.out
+        _write(args, stage, path, image, program)
+    return 0
+
+
+def _write(
+    args: argparse.Namespace,
+    stage: str,
+    path: Path,
+    image: bytes,
+    program: _engine.NativeProgram | None,
+) -> None:
+    from warpzone.maps.heat import draw_heat, stacked
+    from warpzone.maps.store import stage_areas
+    from warpzone.pictures import enlarge, save_png
+
+    areas = stage_areas(stage, image, program)
+    if args.run is None:
+        shown = areas if args.rooms else areas[:1]
+        pictures = [area.picture for area in shown]
+    else:
+        events = _events(args, stage)
+        if not events:
+            print(f"warpzone map: {args.run} has no episode of {stage}", file=sys.stderr)
+        shown = _visited(areas, events) if not args.rooms else areas
+        pictures = [draw_heat(area, events, first=area is areas[0]) for area in shown]
+    picture = enlarge(stacked(pictures), args.scale)
+    save_png(picture, path, colors=None if args.run else 64)
+    print(f"{stage}: {picture.shape[1]} x {picture.shape[0]} pixels in {path}")
+
+
+def _visited(areas: list[AreaPicture], events: list[Event]) -> list[AreaPicture]:
+    ended = {event.area for event in events}
+    return [area for area in areas if area is areas[0] or area.key in ended]
+
+
+def _events(args: argparse.Namespace, stage: str) -> list[Event]:
+    from warpzone.maps.events import latest, read_events
+
+    events = read_events(args.run, stage, f"{args.source}.jsonl")
+    if args.policy:
+        events = [event for event in events if event.policy == args.policy]
+    return latest(events) if args.newest else events

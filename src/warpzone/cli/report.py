@@ -1,0 +1,66 @@
+"""`warpzone report`: one HTML file about runs, to look at and to share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "report",
+        help="one self-contained HTML file about one or more runs",
+        description="Learning curves, stages, heat maps, videos, throughput and configuration of "
+        "one or more runs, beside published results, in one file that needs no network. An "
+        "evaluation of more stages is shown if it is in the run: "
+        "`warpzone eval RUN --stages all --json RUN/eval.json`.",
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run's folder, or `latest`")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="an .html")
+    parser.add_argument(
+        "--embed-mb",
+        type=float,
+        default=8.0,
+        help="videos inside the file, in MB; others are links",
+    )
+    parser.add_argument("--no-maps", action="store_true", help="leave out the maps")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where `latest` looks")
+    parser.add_argument("--rom", help="eu, world or a file (default: the installed one)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from warpzone.report.data import read_run
+    from warpzone.report.page import make_page
+    from warpzone.run.files import write_text
+
+    if args.out.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"{args.out.name}: a report is an .html")
+    if not args.out.parent.is_dir():
+        raise FileNotFoundError(f"the folder {args.out.parent} does not exist")
+    if args.embed_mb < 0:
+        raise ValueError(f"--embed-mb must not be negative, and is {args.embed_mb}")
+    runs = [read_run(_folder(word, args.runs_dir)) for word in args.runs]
+    image, program = None, None
+    if not args.no_maps:
+        from warpzone import native, rom
+
+        try:
+            image = rom.locate(args.rom).data
+            program = native.load(image)
+        except rom.RomError as error:
+            print(f"warpzone report: no maps: {error}", file=sys.stderr)
+    text = make_page(
+        runs, args.out, rom=image, native=program, embed=int(args.embed_mb * 1_000_000)
+    )
+    write_text(args.out, text)
+    print(f"{len(text) / 1e6:.1f} MB in {args.out}")
+    return 0
+
+
+def _folder(word: str, runs: Path) -> Path:
+    if word != "latest":
+        return Path(word)
+    from warpzone.eval.weights import latest_run
+
+    return latest_run(runs)

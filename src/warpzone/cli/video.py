@@ -1,0 +1,116 @@
+"""`warpzone video`: an agent at play, as a file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from warpzone import _engine
+    from warpzone.eval.performance import Shot
+    from warpzone.eval.weights import Found
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "video",
+        help="a video of an agent at play: overlays, mosaic, slow motion",
+        description="Plays an agent from a start delay and writes what happens, every frame at 60 "
+        "frames a second. It is the episode that `warpzone eval` counts.",
+    )
+    parser.add_argument("agent", help="a run's folder, a .safetensors file, or `latest`")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help=".mp4 or .gif")
+    parser.add_argument("--stage", help="1-1 (with --mosaic also a set; default: as trained)")
+    parser.add_argument("--delay", type=int, default=0, help="start delay in frames (default 0)")
+    parser.add_argument("--policy", choices=("argmax", "sampled"), default="argmax")
+    parser.add_argument("--seed", type=int, default=0, help="of the sampled policy (default 0)")
+    parser.add_argument("--scale", type=int, help="pixel size (default 3, in a mosaic 1)")
+    parser.add_argument(
+        "--overlay",
+        default="all",
+        help="all, none, or some of buttons,value,policy,view (default all)",
+    )
+    parser.add_argument("--mosaic", metavar="CxR", help="many lanes at once, such as 4x4")
+    parser.add_argument(
+        "--slow", type=int, default=3, help="times slower before a death; 1 is never (default 3)"
+    )
+    parser.add_argument(
+        "--stuck-after", type=int, default=150, help="steps without new ground that end it (150)"
+    )
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where `latest` looks")
+    parser.add_argument("--rom", help="eu, world or a file (default: what it was trained on)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from warpzone.cli.agents import ready
+    from warpzone.eval.cases import LONGEST_DELAY
+    from warpzone.eval.overlay import parse_parts
+    from warpzone.video import VideoError, write_video
+
+    if not 0 <= args.delay <= LONGEST_DELAY:
+        raise ValueError(f"--delay must be in 0..{LONGEST_DELAY}, and is {args.delay}")
+    if not 1 <= args.slow <= 10:
+        raise ValueError(f"--slow must be in 1..10, and is {args.slow}")
+    if args.scale is not None and not 1 <= args.scale <= 8:
+        raise ValueError(f"--scale must be in 1..8, and is {args.scale}")
+    if args.out.suffix.lower() not in (".mp4", ".gif"):
+        raise VideoError(f"{args.out.name}: a video is .mp4 or .gif")
+    if not args.out.parent.is_dir():
+        raise FileNotFoundError(f"the folder {args.out.parent} does not exist")
+    parts = parse_parts(args.overlay)
+    found, image, program = ready(args)
+    performance, pictures = _film(args, found, image, program, parts)
+    count = write_video(args.out, pictures, scale=1)
+    for shot in performance.last[:16]:
+        print(f"{shot.stage}, start delay {shot.case.start_delay}: {_end(shot)}")
+    print(f"{count} frames written to {args.out}")
+    return 0
+
+
+def _film(
+    args: argparse.Namespace,
+    found: Found,
+    image: bytes,
+    program: _engine.NativeProgram | None,
+    parts: tuple[str, ...],
+) -> tuple[Any, Iterator[Any]]:
+    from warpzone.env.actions import action_table
+    from warpzone.env.stages import parse_stages
+    from warpzone.eval import film
+    from warpzone.eval.cases import Case
+    from warpzone.eval.overlay import Panel
+    from warpzone.eval.performance import Performance
+
+    stages = parse_stages(args.stage or found.config.stages) or (0,)
+    if args.mosaic:
+        columns, rows = film.parse_mosaic(args.mosaic)
+        cases = film.mosaic_cases(stages, args.policy, args.delay, columns * rows)
+    elif len(stages) > 1 and args.stage:
+        raise ValueError(f"--stage {args.stage} is not one stage; use --mosaic for a set")
+    else:
+        cases = [Case(stages[0], args.policy, args.delay)]
+    performance = Performance(
+        found.agent,
+        found.config,
+        image,
+        program,
+        cases,
+        seed=args.seed,
+        stuck_after=args.stuck_after,
+    )
+    if args.mosaic:
+        return performance, film.wall(
+            performance.frames(), columns, args.scale or 1, slow=args.slow
+        )
+    panel = Panel(action_table(found.config.actions).names, parts, args.scale or 3)
+    return performance, film.single(performance.frames(), panel, slow=args.slow)
+
+
+def _end(shot: Shot) -> str:
+    if shot.end == "flag":
+        return "reaches the flag"
+    return f"{'dies' if shot.end == 'death' else 'is stuck'} at x={shot.x}"

@@ -1,0 +1,84 @@
+"""What is evaluated: episodes named by stage, policy and start delay, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpzone.env.stages import stage_name
+
+DELAYS = tuple(range(31))
+#: The longest delay that is asked for; a window of 0..30 can itself be learned by heart.
+LONGEST_DELAY = 120
+POLICIES = ("argmax", "sampled")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One episode to play. Whatever it is played together with, it goes the same way."""
+
+    stage: int
+    policy: str
+    start_delay: int
+
+    @property
+    def key(self) -> int:
+        """A number of its own, which the sampled policy draws with."""
+        return (self.stage + 1) << 20 | self.start_delay
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One evaluated episode."""
+
+    stage: str
+    policy: str
+    start_delay: int
+    cleared: bool
+    furthest_x: int
+    steps: int
+    time_left: int
+    episode_return: float
+    #: `flag`, `death`, `stuck` (no new ground for too long) or `limit` (too many steps).
+    reason: str
+    #: Where it ended: Mario's place in pixels, and the map that he was in.
+    x: int = 0
+    y: int = 0
+    area_type: int = -1
+    area_index: int = -1
+
+
+def make_cases(stages: Sequence[int], policies: Sequence[str], delays: Sequence[int]) -> list[Case]:
+    """Every stage with every policy from every start delay, each once."""
+    unique = dict.fromkeys(stages)
+    return [Case(s, policy, delay) for delay in delays for s in unique for policy in policies]
+
+
+def parse_delays(text: str) -> tuple[int, ...]:
+    """`0..30`, `0,5,10` or a mixture; each once, in order."""
+    found: set[int] = set()
+    for token in text.split(","):
+        first, dots, last = token.strip().partition("..")
+        try:
+            low, high = int(first), int(last if dots else first)
+        except ValueError:
+            raise ValueError(
+                f"{token.strip()!r} is not a start delay; write e.g. 0..30 or 0,5,10"
+            ) from None
+        if not 0 <= low <= high <= LONGEST_DELAY:
+            raise ValueError(
+                f"start delays are in 0..{LONGEST_DELAY} and rise, not {token.strip()}"
+            )
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
+
+
+def clears(outcomes: Sequence[Outcome], policy: str = "argmax") -> int:
+    """Episodes of one policy that reached the flag."""
+    return sum(outcome.cleared for outcome in outcomes if outcome.policy == policy)
+
+
+def stages_of(outcomes: Sequence[Outcome]) -> list[str]:
+    """The stages that were played, in the game's order."""
+    played = {outcome.stage for outcome in outcomes}
+    return [name for name in map(stage_name, range(32)) if name in played]

@@ -1,0 +1,83 @@
+"""Weights without a configuration: the network is worked out from the shapes of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from warpzone.config import ConfigError, TrainConfig
+from warpzone.env.actions import action_table
+from warpzone.model.spec import DEFAULT_CHANNELS, MEMORIES, ModelSpec
+
+#: Sizes of pictures that people use, the usual ones first; several lead to the same shapes.
+SIZES = (84, 42, 96, 64, 48, 128, 36, 56, 72, 112, *range(27, 241))
+MOST_GRAY = 8
+ACTION_SETS = ("simple", "complex", "right", "extended")
+
+
+def guess_config(tensors: Mapping[str, Tensor]) -> TrainConfig:
+    """The configuration that weights fit to: network, picture size and action set. What shapes do
+    not show (frame skip, status bar) is as by default."""
+    shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+    encoder = "nature" if "encoder.convolutions.0.weight" in shapes else "impala"
+    first = "encoder.convolutions.0.weight" if encoder == "nature" else "encoder.stages.0.weight"
+    try:
+        channels, planes = shapes[first][:2]
+        features, flat = shapes["encoder.linear.weight"]
+        count = shapes["heads.policy.weight"][0]
+    except (KeyError, ValueError):
+        raise ConfigError("the weights are not those of an agent of this program") from None
+    # Nobody stacks that many gray frames.
+    color = planes > MOST_GRAY and planes % 3 == 0
+    width = channels / DEFAULT_CHANNELS[encoder][0]
+    blocks = sum(name.startswith("encoder.stages.") for name in shapes if "first.weight" in name)
+    known = {
+        "encoder": encoder,
+        "encoder_width": width,
+        "hidden_size": max(1, round(features / width)),
+        "frame_stack": planes // 3 if color else planes,
+        "color": color,
+        "impala_blocks": blocks // 3 if encoder == "impala" else 2,
+        "previous_action": "previous.weight" in shapes,
+        "noisy": "heads.policy.weight_sigma" in shapes,
+        "actions": _actions(count),
+    }
+    return _fitting(known, flat, shapes)
+
+
+def _fitting(
+    known: dict[str, object], flat: int, shapes: Mapping[str, tuple[int, ...]]
+) -> TrainConfig:
+    """Tries memories and picture sizes until every tensor has its place."""
+    from warpzone.model.agent import Agent
+    from warpzone.run.folder import model_spec
+
+    remembering = any(name.startswith("memory.") for name in shapes)
+    memories = MEMORIES[1:] if remembering else MEMORIES[:1]
+    for memory in memories:
+        for size in SIZES:
+            config = TrainConfig(size=size, memory=memory, **known)  # type: ignore[arg-type]
+            try:
+                spec = model_spec(config, len(action_table(config.actions).masks))
+            except ValueError:
+                continue
+            if _flat(spec) != flat:
+                continue
+            found = {name: tuple(v.shape) for name, v in Agent(spec).state_dict().items()}
+            if found == dict(shapes):
+                return config
+            break
+    raise ConfigError("the network of these weights cannot be told from their shapes")
+
+
+def _flat(spec: ModelSpec) -> int:
+    height, width = spec.picture_after
+    return spec.scaled_channels[-1] * height * width
+
+
+def _actions(count: int) -> str:
+    for name in ACTION_SETS:
+        if len(action_table(name).masks) == count:
+            return name
+    raise ConfigError(f"no action set has the {count} actions of these weights")

@@ -1,0 +1,89 @@
+"""Results as files and as a table: JSON, Parquet, and a terminal's."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from warpzone.eval.cases import Outcome
+from warpzone.eval.summary import StageSummary, overall, summarize
+from warpzone.run.files import write_atomically, write_text
+
+
+def as_document(outcomes: Sequence[Outcome], about: dict[str, Any]) -> dict[str, Any]:
+    """All of an evaluation: what was evaluated, sums, and every episode."""
+    policies = dict.fromkeys(outcome.policy for outcome in outcomes)
+    totals = {}
+    for policy in policies:
+        clears, episodes, low, high = overall(outcomes, policy)
+        rate = clears / episodes
+        totals[policy] = {
+            "clears": clears,
+            "episodes": episodes,
+            "clear_rate": rate,
+            "interval": [low, high],
+        }
+    return {
+        **about,
+        "totals": totals,
+        "stages": [dataclasses.asdict(row) for row in summarize(outcomes)],
+        "episodes": [dataclasses.asdict(outcome) for outcome in outcomes],
+    }
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    """Readable, and never half of it."""
+    write_text(path, json.dumps(document, indent=1) + "\n")
+
+
+def write_parquet(path: Path, outcomes: Sequence[Outcome], about: dict[str, Any]) -> None:
+    """One row for each episode; what was evaluated is in the file's metadata."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise OSError("writing Parquet needs pyarrow: pip install pyarrow") from error
+    table = pa.Table.from_pylist([dataclasses.asdict(outcome) for outcome in outcomes])
+    table = table.replace_schema_metadata({"warpzone": json.dumps(about)})
+    write_atomically(path, lambda temporary: parquet.write_table(table, temporary))
+
+
+def as_table(rows: Sequence[StageSummary], title: str) -> Table:
+    """For a terminal."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("stage")
+    table.add_column("policy")
+    for name in ("clears", "rate", "95 %", "furthest x", "median x", "time left", "return"):
+        table.add_column(name, justify="right")
+    table.add_column("fails at")
+    stage = ""
+    for row in rows:
+        colour = "green" if row.clear_rate >= 0.9 else "yellow" if row.clears else "red"
+        table.add_row(
+            row.stage if row.stage != stage else "",
+            row.policy,
+            f"{row.clears}/{row.episodes}",
+            f"[{colour}]{row.clear_rate:.0%}[/{colour}]",
+            f"{row.low:.0%}-{row.high:.0%}",
+            str(row.furthest_x),
+            f"{row.median_x:.0f}",
+            "" if row.mean_time_left is None else f"{row.mean_time_left:.0f}",
+            f"{row.mean_return:.1f}",
+            _failing(row),
+        )
+        stage = row.stage
+    return table
+
+
+def _failing(row: StageSummary) -> str:
+    if row.worst_x is None:
+        return ""
+    parts = [f"x~{row.worst_x} ({row.worst_count})"]
+    if row.stuck:
+        parts.append(f"{row.stuck} stuck")
+    return ", ".join(parts)

@@ -1,0 +1,107 @@
+"""The whole game from 1-1 with three lives: how far does it get?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpzone import _engine
+from warpzone.config import TrainConfig
+from warpzone.env.stages import stage_name
+from warpzone.eval.cases import DELAYS, Case
+from warpzone.eval.evaluate import Chooser, evaluating
+from warpzone.eval.lanes import EvalLanes
+from warpzone.eval.policy import Policy
+from warpzone.model.agent import Agent
+from warpzone.train.lanes import COLUMN
+
+#: Steps without new ground that end a game; each new stage and each new life is new ground.
+STUCK_AFTER = 400
+#: All 32 stages at the pace of the game's clock.
+STEP_LIMIT = 32 * 2500
+
+
+@dataclass(frozen=True)
+class Game:
+    """One game."""
+
+    policy: str
+    start_delay: int
+    #: Where it ended.
+    stage: str
+    x: int
+    #: Stages entered beyond the first, warps counted as one.
+    stages_cleared: int
+    won: bool
+    #: `won`, `game over` or `stuck`.
+    reason: str
+    steps: int
+    score: int
+
+
+def play_games(
+    agent: Agent,
+    config: TrainConfig,
+    rom: bytes,
+    native: _engine.NativeProgram | None,
+    *,
+    policies: Sequence[str],
+    delays: Sequence[int] = DELAYS,
+    seed: int = 0,
+) -> list[Game]:
+    """Games from power-on, three lives, start delay before the first stage."""
+    cases = [Case(-1, policy, delay) for delay in delays for policy in policies]
+    lanes = EvalLanes(
+        config,
+        rom,
+        native,
+        cases,
+        end="game_over",
+        time_limit=STEP_LIMIT,
+        stagnation_limit=STUCK_AFTER,
+    )
+    chooser = Chooser(cases, seed)
+    running = np.arange(len(cases))
+    entered = np.zeros(len(cases), np.int64)
+    place = _places(lanes.first_info)
+    games: list[Game | None] = [None] * len(cases)
+    with evaluating(agent), closing(lanes), Policy(agent, lanes.first_frames) as policy:
+        for step in range(STEP_LIMIT):
+            actions = chooser.choose(policy.decide(running).logits, running, step)
+            landing = lanes.step(actions, running)
+            now = _places(landing.info)
+            entered[running] += now > place[running]
+            place[running] = np.maximum(now, place[running])
+            ended = landing.terminated | landing.truncated
+            for row in np.flatnonzero(ended):
+                lane = int(running[row])
+                info = dict(zip(COLUMN, landing.info[row].tolist(), strict=True))
+                over = info["game_over"] == 1 or info["life"] == 255
+                won = bool(landing.terminated[row]) and not over
+                games[lane] = Game(
+                    policy=cases[lane].policy,
+                    start_delay=cases[lane].start_delay,
+                    stage=stage_name(int(place[lane])),
+                    x=info["x_pos"],
+                    stages_cleared=int(entered[lane]) + int(won),
+                    won=won,
+                    reason="won" if won else "game over" if over else "stuck",
+                    steps=step + 1,
+                    score=info["score"],
+                )
+            running, on = running[~ended], ~ended
+            if not len(running):
+                break
+            policy.observe(running, landing.frames[on], actions[on])
+    return [game for game in games if game is not None]
+
+
+def _places(
+    info: np.ndarray[tuple[int, ...], np.dtype[np.int32]],
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """The stage of each row as 0..31."""
+    world, stage = info[:, COLUMN["world"]], info[:, COLUMN["stage"]]
+    return ((world - 1) % 8 * 4 + (stage - 1) % 4).astype(np.int64)

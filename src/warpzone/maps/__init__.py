@@ -1,0 +1,1 @@
+"""Full-length pictures of stages, stitched from real frames, and what happened on them."""

@@ -1,0 +1,100 @@
+"""Where episodes ended, as runs write it down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warpzone.env.stages import NUM_STAGES, stage_name
+
+EVALS = "evals.jsonl"
+EPISODES = "episodes.jsonl"
+#: How ends are drawn: everything that is neither flag nor death is a stall.
+KINDS = ("flag", "death", "stall")
+
+
+@dataclass(frozen=True)
+class Event:
+    """The end of one episode. Without an area it is that of the stage's first map."""
+
+    kind: str
+    x: int
+    #: Height above the bottom of the screen, if it is known.
+    y: int | None
+    furthest_x: int
+    area: tuple[int, int] | None
+    global_step: int | None
+    policy: str
+
+
+def read_events(run: Path, stage: str, source: str = EVALS) -> list[Event]:
+    """The ends of a stage's episodes in a run's evaluations or in its training, oldest first."""
+    return events_of(rows_of(run / source), stage)
+
+
+def rows_of(path: Path, most: int = 0) -> list[dict[str, Any]]:
+    """The rows of a JSONL file; a line cut off by a crash or still being written is left out. With
+    `most`, of a longer file only every second, fourth, … row, so that no more are kept."""
+    if not path.is_file():
+        return []
+    rows: list[dict[str, Any]] = []
+    stride = 1
+    with path.open(errors="replace") as file:
+        for number, line in enumerate(file):
+            if number % stride:
+                continue
+            if most and len(rows) >= most:
+                rows, stride = rows[::2], stride * 2
+                if number % stride:
+                    continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(row, dict):
+                rows.append(row)
+    return rows
+
+
+def events_of(rows: Iterable[dict[str, Any]], stage: str) -> list[Event]:
+    """The ends of one stage's episodes among rows of evals or episodes."""
+    return [_event(row) for row in rows if stage_of(row) == stage]
+
+
+def stages_in(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Stages that rows tell of, in the game's order."""
+    found = {stage_of(row) for row in rows}
+    return [name for name in map(stage_name, range(NUM_STAGES)) if name in found]
+
+
+def stage_of(row: dict[str, Any]) -> str:
+    """Evaluations name a stage, training counts them; a whole game starts with 1-1."""
+    stage = row.get("stage")
+    if isinstance(stage, int):
+        return stage_name(stage) if 0 <= stage < NUM_STAGES else stage_name(0)
+    return str(stage)
+
+
+def latest(events: Sequence[Event]) -> list[Event]:
+    """Those of the newest evaluation."""
+    newest = max((event.global_step or 0 for event in events), default=0)
+    return [event for event in events if (event.global_step or 0) == newest]
+
+
+def _event(row: dict[str, Any]) -> Event:
+    reason = str(row.get("reason", ""))
+    kind = reason if reason in KINDS else "stall"
+    furthest = int(row.get("furthest_x", 0))
+    placed = int(row.get("area_type", -1)) >= 0
+    return Event(
+        kind=kind,
+        x=int(row["x"]) if placed else furthest,
+        y=int(row["y"]) if placed else None,
+        furthest_x=furthest,
+        area=(int(row["area_type"]), int(row["area_index"])) if placed else None,
+        global_step=row.get("global_step"),
+        policy=str(row.get("policy", "training")),
+    )

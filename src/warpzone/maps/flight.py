@@ -1,0 +1,145 @@
+"""Flying over an area: Mario runs above the top of the screen, where nothing is in his way, and the
+pictures that scroll by are put side by side. Sprites are hidden before each picture is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone import _engine
+from warpzone.env.actions import BUTTONS
+from warpzone.env.options import SCREEN_WIDTH, STATUS_BAR_LINES
+from warpzone.maps import memory
+
+Image = NDArray[np.uint8]
+
+PAGE = 256
+#: Frames between two pictures: fewer than a screen's width at full speed.
+EVERY = 24
+#: 1/16 pixel a frame; the fastest that the game lays out an area for.
+SPEED = 0x28
+#: Frames without scrolling after which there is nothing more to see.
+STILL = 90
+#: More than the longest area takes.
+LIMIT = 8000
+#: How far the castle behind the flag is part of the picture.
+BEHIND_FLAG = 224
+TILE = 16
+HEADER = 16
+_RUN = BUTTONS["RIGHT"] | BUTTONS["B"]
+
+
+@dataclass
+class AreaPicture:
+    """A part of an area: its picture without the status bar, and where it begins."""
+
+    area_type: int
+    area_index: int
+    left: int
+    picture: Image
+    #: Other areas that pipes and vines lead to: (type << 5 | index, page).
+    exits: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Which area it is."""
+        return self.area_type, self.area_index
+
+
+class Flight:
+    """One flight from where the console stands to the end of the area."""
+
+    def __init__(self, console: _engine.Console, rom: bytes) -> None:
+        self._console = console
+        self._rom = rom
+        self._columns: dict[int, Image] = {}
+        self._exits: dict[tuple[int, int], None] = {}
+
+    def fly(self) -> AreaPicture:
+        """Flies, and returns what was seen."""
+        ram = self._console.ram()
+        area = int(ram[memory.AREA_TYPE]), int(ram[memory.AREA_INDEX])
+        end, still, left = None, 0, _left(ram)
+        self._settle()
+        for frame in range(LIMIT):
+            self._steer()
+            before = left
+            if frame % EVERY == 0:
+                self._take(before)
+            else:
+                self._console.frame(_RUN)
+            ram = self._console.ram()
+            left = _left(ram)
+            still = still + 1 if left == before else 0
+            self._exits[int(ram[memory.NEXT_AREA]) & 0x7F, int(ram[memory.NEXT_PAGE])] = None
+            end = end or self._end(ram, left)
+            if still > STILL or (end is not None and left + SCREEN_WIDTH > end + EVERY * 3):
+                break
+            if (
+                ram[memory.TASK] != memory.PLAYING
+                or (int(ram[memory.AREA_TYPE]), int(ram[memory.AREA_INDEX])) != area
+            ):
+                break
+        if still > STILL:
+            # What was written while the screen stood still, as the sign of a warp zone is.
+            self._steer()
+            self._take(left, again=True)
+        return self._stitched(area, end)
+
+    def _settle(self) -> None:
+        """Until sprites and colours are what the pokes make of them."""
+        for _ in range(4):
+            self._steer(speed=0)
+            self._hide()
+            self._console.frame(0)
+
+    def _steer(self, speed: int = SPEED) -> None:
+        """Above the screen, fast, safe, past the checks of mazes, and colours as they begin."""
+        poke = self._console.poke
+        poke(memory.Y_HIGH, 0)
+        poke(memory.Y, 0x80)
+        poke(memory.Y_SPEED, 0)
+        poke(memory.Y_FORCE, 0)
+        poke(memory.FLOAT_STATE, 0)
+        poke(memory.X_SPEED, speed)
+        poke(memory.STAR_TIMER, 0x20)
+        poke(memory.LOOP_COMMAND, 0)
+        poke(memory.COLOUR_TURN, 0)
+
+    def _hide(self) -> None:
+        # All but the first: the game waits for it to be drawn, below the status bar.
+        for address in range(memory.SPRITES + 4, memory.SPRITES_END, 4):
+            self._console.poke(address, 0xF8)
+
+    def _take(self, left: int, again: bool = False) -> None:
+        """Plays a frame and keeps its picture; it shows the scrolling of the frame before."""
+        self._hide()
+        self._console.frame(_RUN)
+        screen = self._console.screen()[STATUS_BAR_LINES:]
+        for column in range(SCREEN_WIDTH):
+            if again or left + column not in self._columns:
+                self._columns[left + column] = screen[:, column]
+
+    def _end(self, ram: NDArray[np.uint8], left: int) -> int | None:
+        """Where the picture ends: behind the flag, or where the area's data does."""
+        slot = memory.FLAG_SLOT
+        if ram[memory.ENEMY_TYPE + slot] == memory.FLAG:
+            flag = int(ram[memory.ENEMY_PAGE + slot]) * PAGE + int(ram[memory.ENEMY_X + slot])
+            return -(-(flag + BEHIND_FLAG) // TILE) * TILE
+        address = int(ram[memory.AREA_DATA]) | int(ram[memory.AREA_DATA + 1]) << 8
+        place = address - 0x8000 + int(ram[memory.DATA_OFFSET]) + HEADER
+        if 0 <= place < len(self._rom) and self._rom[place] == memory.END_OF_DATA:
+            return left + 2 * SCREEN_WIDTH
+        return None
+
+    def _stitched(self, area: tuple[int, int], end: int | None) -> AreaPicture:
+        places = [x for x in sorted(self._columns) if end is None or x < end]
+        picture = np.stack([self._columns[x] for x in places], 1)
+        exits = [key for key in self._exits if key != (area[0] << 5 | area[1], 0)]
+        return AreaPicture(*area, places[0], picture, exits)
+
+
+def _left(ram: NDArray[np.uint8]) -> int:
+    return int(ram[memory.SCREEN_PAGE]) * PAGE + int(ram[memory.SCREEN_X])

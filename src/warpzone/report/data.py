@@ -1,0 +1,130 @@
+"""What a run's folder says, read once for a report."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from warpzone.config import ConfigError
+from warpzone.maps.events import EPISODES, EVALS, rows_of
+
+METRICS = "metrics.jsonl"
+CONFIG = "config.json"
+VERSIONS = "versions.json"
+#: An evaluation of more stages than training looks at: `warpzone eval RUN --json RUN/eval.json`.
+EVALUATION = "eval.json"
+#: Training episodes that a report looks at, spread over the run.
+MOST_EPISODES = 20_000
+
+
+@dataclass(frozen=True)
+class Point:
+    """One evaluation of one policy."""
+
+    global_step: int
+    seconds: float
+    clears: int
+    episodes: int
+
+    @property
+    def rate(self) -> float:
+        return self.clears / self.episodes if self.episodes else 0.0
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run as a report needs it."""
+
+    name: str
+    path: Path
+    config: dict[str, Any]
+    metrics: list[dict[str, Any]]
+    evals: list[dict[str, Any]]
+    episodes: list[dict[str, Any]]
+    versions: dict[str, Any] = field(default_factory=dict)
+    #: Rows of a separate evaluation, if there is one.
+    evaluation: list[dict[str, Any]] = field(default_factory=list)
+
+    def curve(self, name: str) -> list[tuple[float, float]]:
+        """A metric over steps, where it has a number."""
+        return [
+            (float(row["global_step"]), float(row[name]))
+            for row in self.metrics
+            if _is_number(row.get(name)) and _is_number(row.get("global_step"))
+        ]
+
+    def points(self, policy: str, stage: str | None = None) -> list[Point]:
+        """The evaluations of one policy, in the order of training."""
+        grouped: dict[int, list[dict[str, Any]]] = {}
+        for row in self.evals:
+            if row.get("policy") == policy and stage in (None, row.get("stage")):
+                grouped.setdefault(int(row.get("global_step", 0)), []).append(row)
+        return [
+            Point(
+                step,
+                float(rows[0].get("seconds", 0.0)),
+                sum(bool(row.get("cleared")) for row in rows),
+                len(rows),
+            )
+            for step, rows in sorted(grouped.items())
+        ]
+
+    def best_rows(self) -> list[dict[str, Any]]:
+        """The rows of the evaluation that cleared the most with argmax; a separate evaluation
+        takes the place of those of training."""
+        if self.evaluation:
+            return self.evaluation
+        points = self.points("argmax")
+        if not points:
+            return self.evals
+        best = max(points, key=lambda point: (point.clears, point.global_step))
+        return [row for row in self.evals if row.get("global_step") == best.global_step]
+
+    def last(self, name: str) -> Any:
+        """The newest value of a metric, None without one."""
+        return next(
+            (row[name] for row in reversed(self.metrics) if row.get(name) is not None), None
+        )
+
+
+def read_run(path: Path) -> RunData:
+    """Reads a run's folder; a run that is still going on is read as far as it is."""
+    file = path / CONFIG
+    if not file.is_file():
+        raise ConfigError(f"{path} is not a run: it has no {CONFIG}")
+    evaluation = _document(path / EVALUATION).get("episodes", [])
+    return RunData(
+        name=path.resolve().name,
+        path=path,
+        config=_document(file),
+        metrics=rows_of(path / METRICS),
+        evals=rows_of(path / EVALS),
+        episodes=rows_of(path / EPISODES, MOST_EPISODES),
+        versions=_document(path / VERSIONS),
+        evaluation=[row for row in evaluation if isinstance(row, dict)],
+    )
+
+
+def defaults() -> dict[str, Any]:
+    """The configuration that nobody has changed."""
+    from warpzone.config import TrainConfig
+
+    return dataclasses.asdict(TrainConfig())
+
+
+def _document(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        values = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    return values if isinstance(values, dict) else {}
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and value == value and abs(value) != float("inf")

@@ -1,0 +1,157 @@
+"""Looking at an agent from the command line: eval, video, map, report and play."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_runs import make_agent, tiny
+
+from warpzone.cli.main import main
+from warpzone.run.folder import BEST, RunFolder
+
+OUT = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run with weights and a little history; its agent runs right into the first enemy."""
+    config = tiny(actions="right", num_threads=1)
+    agent = make_agent(config)
+    with torch.no_grad():
+        agent.heads.policy.weight.zero_()
+        agent.heads.policy.bias.copy_(torch.tensor([0.0, 0.0, 0.0, 9.0, 0.0]))
+    path = tmp_path / "runs" / "one"
+    path.mkdir(parents=True)
+    (path / "config.json").write_text(config.to_json())
+    RunFolder(path).save_weights(BEST, agent, {"global_step": 64})
+    row = {
+        "global_step": 64, "stage": "1-1", "policy": "argmax", "start_delay": 0, "cleared": False,
+        "furthest_x": 300, "steps": 40, "reason": "death", "seconds": 1.0,
+    }  # fmt: skip
+    (path / "evals.jsonl").write_text(json.dumps(row) + "\n")
+    return path
+
+
+def test_eval_writes_and_tells(capsys: OUT, run: Path, tmp_path: Path) -> None:
+    words = ["eval", "latest", "--runs-dir", str(run.parent), "--stages", "1-1,1-3"]
+    files = ["--json", str(tmp_path / "e.json"), "--parquet", str(tmp_path / "e.parquet")]
+    assert main([*words, "--delays", "0,5", *files]) == 0
+    said = capsys.readouterr().out
+    assert "argmax: 0 of 4 episodes reach the flag" in said
+    first = json.loads((tmp_path / "e.json").read_text())
+    assert len(first["episodes"]) == 8
+    assert first["global_step"] == 64
+    assert (tmp_path / "e.parquet").stat().st_size > 500
+    again = tmp_path / "again.json"
+    assert main([*words, "--delays", "0,5", "--json", str(again)]) == 0
+    assert json.loads(again.read_text()) == first
+
+
+def test_eval_of_whole_games_and_of_weights_alone(capsys: OUT, run: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "old.safetensors"
+    (run / BEST).rename(alone)
+    out = tmp_path / "games.json"
+    words = ["eval", str(alone), "--whole-game", "--delays", "3", "--policy", "argmax"]
+    assert main([*words, "--json", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "no configuration beside it" in said.err
+    assert "0 of 1 games won" in said.out
+    (game,) = json.loads(out.read_text())["games"]
+    assert (game["stage"], game["reason"]) == ("1-1", "game over")
+
+
+def test_videos(capsys: OUT, run: Path, tmp_path: Path) -> None:
+    imageio = pytest.importorskip("imageio.v3")
+    out = tmp_path / "v.mp4"
+    assert main(["video", str(run), "--out", str(out), "--scale", "1", "--slow", "1"]) == 0
+    assert "dies at x=" in capsys.readouterr().out
+    assert imageio.imread(out, index=0).shape[:2] == (240, 368)
+    wall = tmp_path / "w.gif"
+    words = ["--stage", "1-1,1-3", "--mosaic", "2x1", "--overlay", "none", "--slow", "1"]
+    assert main(["video", str(run), "--out", str(wall), *words]) == 0
+    assert imageio.imread(wall, index=0).shape[:2] == (240, 514)
+
+
+def test_map_and_report(capsys: OUT, run: Path, tmp_path: Path) -> None:
+    imageio = pytest.importorskip("imageio.v3")
+    picture, page = tmp_path / "m.png", tmp_path / "r.html"
+    assert main(["map", "1-1", "--out", str(picture)]) == 0
+    assert imageio.imread(picture).shape[:2] == (208, 3392)
+    assert main(["map", "1-1", "--out", str(picture), "--run", str(run)]) == 0
+    assert imageio.imread(picture).shape[0] > 208
+    assert main(["map", "1-2", "--out", str(picture), "--rooms"]) == 0
+    assert main(["report", str(run), "--out", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith("<!doctype html>")
+    assert "data:image/png;base64," in text
+    assert "argmax clears: 0 of 1" in text
+
+
+def test_play_an_agent(capsys: OUT, run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "p.png"
+    assert main(["play", str(run), "--out", str(out), "--json", "--stage", "1-1"]) == 0
+    ended = json.loads(capsys.readouterr().out)
+    assert (ended["end"], ended["stage"], ended["written"]) == ("death", "1-1", 1)
+    assert main(["play", str(run), "--steps", "2", "--terminal"]) == 0
+    assert "stopped at x=" in capsys.readouterr().out
+
+
+def test_training_films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: OUT) -> None:
+    """Two updates, a video after each, in the run's folder."""
+    from functools import partial
+
+    from warpzone.eval import evaluate
+
+    few = partial(evaluate.evaluate, delays=(0,), stuck_after=3)
+    monkeypatch.setattr("warpzone.train.loop.evaluate", few)
+    monkeypatch.setattr(evaluate, "STUCK_AFTER", 3)
+    monkeypatch.setattr("warpzone.train.filmed.STUCK_AFTER", 5)
+    words = (
+        "train --num-envs 4 --groups 1 --rollout-steps 8 --minibatch 32 --epochs 1 --size 36 "
+        "--encoder-width 0.125 --hidden-size 16 --max-steps 64 --device cpu --run-name films "
+        f"--runs-dir {tmp_path} --video-interval 32 --video-overlay none --num-threads 1"
+    )
+    assert main(words.split()) == 0
+    names = sorted(path.name for path in (tmp_path / "films" / "videos").iterdir())
+    assert names == ["step_0000000032.mp4", "step_0000000064.mp4"]
+    assert "[video] step_0000000032.mp4" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["eval", "no-such-run"], "no-such-run"),
+        (["eval", "RUN", "--stages", "9-9"], "9-9"),
+        (["eval", "RUN", "--delays", "0..500"], "0..500"),
+        (["eval", "RUN", "--stuck-after", "0"], "--stuck-after"),
+        (["eval", "latest", "--runs-dir", "no-such-folder"], "no-such-folder"),
+        (["video", "RUN", "--out", "x.avi"], "avi"),
+        (["video", "RUN", "--out", "no/such/folder/x.mp4"], "no/such/folder"),
+        (["video", "RUN", "--out", "x.mp4", "--overlay", "hat"], "hat"),
+        (["video", "RUN", "--out", "x.mp4", "--mosaic", "99x99"], "99x99"),
+        (["video", "RUN", "--out", "x.mp4", "--stage", "all"], "one stage"),
+        (["video", "RUN", "--out", "x.mp4", "--delay", "999"], "999"),
+        (["map", "9-1", "--out", "x.png"], "9-1"),
+        (["map", "1-1", "--out", "x.jpg"], "x.jpg"),
+        (["map", "1-1", "--out", "x.png", "--run", "no-such-run"], "no-such-run"),
+        (["report", "no-such-run", "--out", "x.html"], "no-such-run"),
+        (["report", "RUN", "--out", "x.pdf"], "x.pdf"),
+        (["play", "RUN", "--random"], "no other source"),
+    ],
+)
+def test_bad_input_is_one_sentence(capsys: OUT, run: Path, words: list[str], text: str) -> None:
+    assert main([str(run) if word == "RUN" else word for word in words]) == 1
+    error = capsys.readouterr().err
+    assert text in error
+    assert len(error.strip().splitlines()) == 1
+    assert not list(Path.cwd().glob("x.*"))

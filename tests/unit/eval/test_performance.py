@@ -1,0 +1,140 @@
+"""Agents for people to watch: the frames are those of the evaluated episode."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_runs import make_agent, tiny
+
+from warpzone import native, rom
+from warpzone.eval import film
+from warpzone.eval.cases import Case
+from warpzone.eval.evaluate import evaluate_cases
+from warpzone.eval.lanes import EvalLanes
+from warpzone.eval.overlay import PANEL, PARTS, Panel, parse_parts, visible
+from warpzone.eval.performance import Performance, Shot
+
+CASES = [Case(0, "argmax", 0), Case(1, "sampled", 5), Case(0, "sampled", 3)]
+PATIENCE = 25
+
+
+@pytest.fixture(scope="module")
+def played() -> tuple[Performance, list[list[Shot]], list[Any]]:
+    config = tiny()
+    agent, image = make_agent(config, seed=3), rom.find()
+    program = native.load(image)
+    performance = Performance(agent, config, image, program, CASES, stuck_after=PATIENCE)
+    shots = list(performance.frames())
+    outcomes = evaluate_cases(agent, config, image, program, CASES, stuck_after=PATIENCE)
+    return performance, shots, outcomes
+
+
+def test_it_is_the_evaluated_episode(played: Any) -> None:
+    performance, shots, outcomes = played
+    for shot, outcome in zip(performance.last, outcomes, strict=True):
+        assert (shot.stage, shot.case.start_delay) == (outcome.stage, outcome.start_delay)
+        assert (shot.x, shot.furthest_x, shot.end) == (
+            *(outcome.x, outcome.furthest_x),
+            outcome.reason,
+        )
+    # All but the first are drawn after a frame; a step that ends an episode may be cut short.
+    longest = max(outcome.steps for outcome in outcomes) * 4 + 1
+    assert longest - 4 < len(shots) <= longest
+
+
+def test_frames_are_those_of_lanes_stepped_the_usual_way(played: Any) -> None:
+    _, shots, _ = played
+    config, image = tiny(), rom.find()
+    lanes = EvalLanes(config, image, native.load(image), CASES, stagnation_limit=0)
+    everyone = np.arange(len(CASES))
+    assert (shots[0][1].screen == lanes.vector.screen(1)).all()
+    for step in range(5):
+        actions = np.array([shot.action for shot in shots[4 * step + 1]])
+        landing = lanes.step(actions, everyone)
+        for lane in range(len(CASES)):
+            assert (shots[4 * step + 4][lane].screen == lanes.vector.screen(lane)).all()
+            # The next decision is made with what this step came to.
+            assert (shots[4 * step + 5][lane].seen == landing.frames[lane]).all()
+    lanes.close()
+
+
+def test_chances_and_values(played: Any) -> None:
+    _, shots, _ = played
+    for shot in shots[9]:
+        assert shot.chances.sum() == pytest.approx(1.0, abs=1e-5)
+        assert np.isfinite(shot.value)
+        assert shot.case.policy == "sampled" or shot.action == shot.chances.argmax()
+
+
+def one(shots: list[list[Shot]], end: str) -> Iterator[list[Shot]]:
+    for index, frame in enumerate(shots):
+        last = index == len(shots) - 1
+        yield [replace(frame[0], end=end if last else "")]
+
+
+def test_slow_motion_only_before_a_death(played: Any) -> None:
+    _, shots, _ = played
+    some = shots[:100]
+    panel = Panel([str(i) for i in range(7)], (), 1)
+    counts = {
+        end: sum(1 for _ in film.single(one(some, end), panel, slow=3))
+        for end in ("flag", "death", "stuck")
+    }
+    assert counts["flag"] == counts["stuck"] == 100 + film.HOLD
+    assert counts["death"] == 100 + 2 * film.BEFORE + film.HOLD
+
+
+def test_overlays(played: Any) -> None:
+    _, shots, _ = played
+    names = [f"ACTION{i}" for i in range(7)]
+    shot = shots[20][0]
+    plain = Panel(names, (), 2).compose(shot)
+    assert plain.shape == (480, 512, 3)
+    drawn = {}
+    for parts in (("buttons",), ("value",), ("policy",), ("view",), PARTS):
+        picture = Panel(names, parts, 2).compose(shot)
+        assert picture.shape == (480, 512 + 2 * PANEL, 3)
+        assert (picture[:, :512] == plain).all()
+        drawn[parts] = picture
+    assert len({picture.tobytes() for picture in drawn.values()}) == len(drawn)
+    ended = Panel(names, (), 1).compose(replace(shot, end="flag"))
+    assert tuple(ended[0, 0]) != tuple(shot.screen[0, 0])
+
+
+def test_observations_of_other_kinds_are_shown() -> None:
+    planar = np.stack([np.full((36, 36), value, np.uint8) for value in (1, 2, 3)]).reshape(108, 36)
+    assert (visible(planar) == [1, 2, 3]).all()
+    tiles = np.zeros((13, 16), np.uint8)
+    tiles[3, 4] = 2
+    assert visible(tiles).max() == 255
+    gray = np.ones((84, 84), np.uint8)
+    assert visible(gray) is gray
+
+
+def test_a_wall_of_lanes(played: Any) -> None:
+    _, shots, _ = played
+    pictures = list(film.wall(iter(shots), columns=2, scale=1))
+    assert len(pictures) == len(shots) + film.HOLD
+    assert pictures[0].shape == (482, 514, 3)
+    first = next(i for i, frame in enumerate(shots) if frame[0].end)
+    assert (pictures[first][:240, :256] == pictures[-1][:240, :256]).all()
+
+
+def test_words() -> None:
+    assert parse_parts("all") == PARTS
+    assert parse_parts("none") == ()
+    assert parse_parts("view, policy") == ("view", "policy")
+    with pytest.raises(ValueError, match="hat"):
+        parse_parts("hat")
+    assert film.parse_mosaic("4x3") == (4, 3)
+    for text in ("4", "0x3", "20x20", "x", "4x"):
+        with pytest.raises(ValueError, match="mosaic"):
+            film.parse_mosaic(text)
+    cases = film.mosaic_cases((0, 1), "argmax", 2, 5)
+    assert [(case.stage, case.start_delay) for case in cases] == [
+        *((0, 2), (1, 2), (0, 3), (1, 3), (0, 4)),
+    ]
+    with pytest.raises(ValueError, match="more stages"):
+        film.mosaic_cases((0,), "argmax", 110, 12)

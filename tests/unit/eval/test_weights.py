@@ -1,0 +1,118 @@
+"""Finding agents: runs, files, names, and weights that come alone."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_runs import make_agent, same, tiny
+
+from warpzone.config import ConfigError, TrainConfig
+from warpzone.eval.guess import guess_config
+from warpzone.eval.weights import find_agent, latest_run
+from warpzone.model.agent import Agent
+from warpzone.run.checkpoints import Checkpoints, Snapshot
+from warpzone.run.folder import BEST, WEIGHTS, RunFolder
+
+
+def make_run(folder: Path, name: str, **changes: Any) -> tuple[Path, Agent, TrainConfig]:
+    config = tiny(**changes)
+    agent = make_agent(config)
+    path = folder / name
+    path.mkdir(parents=True)
+    (path / "config.json").write_text(config.to_json())
+    RunFolder(path).save_weights(WEIGHTS, agent, {"global_step": 64})
+    return path, agent, config
+
+
+def test_a_run_is_its_best_weights(tmp_path: Path) -> None:
+    run, agent, config = make_run(tmp_path, "a")
+    found = find_agent(run)
+    assert (found.path.name, found.global_step) == (WEIGHTS, 64)
+    assert same(found.agent, agent)
+    assert found.config == config
+    better = make_agent(config, seed=9)
+    RunFolder(run).save_weights(BEST, better, {"global_step": 32})
+    assert same(find_agent(run).agent, better)
+
+
+def test_latest_is_the_run_that_wrote_last(tmp_path: Path) -> None:
+    old, _, _ = make_run(tmp_path, "old")
+    make_run(tmp_path, "new")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "config.json").write_text("{}")
+    os.utime(old / WEIGHTS, (1, 1))
+    assert latest_run(tmp_path).name == "new"
+    assert find_agent("latest", tmp_path).path == tmp_path / "new" / WEIGHTS
+
+
+def test_checkpoints_by_file_and_by_name(tmp_path: Path) -> None:
+    run, agent, config = make_run(tmp_path, "a")
+    (run / WEIGHTS).unlink()
+    snapshot = Snapshot(
+        config=config,
+        global_step=448,
+        global_update=7,
+        reason="normal",
+        weights=agent.state_dict(),
+        state={},
+        best={},
+    )
+    stem = Checkpoints(run / "checkpoints").write(snapshot).sidecar.stem
+    names = (stem, f"{stem}.json", f"{stem}.safetensors", "ppo_world1_stage1_latest.json")
+    for word in (run, *(run / "checkpoints" / name for name in names)):
+        found = find_agent(word)
+        assert same(found.agent, agent)
+        assert (found.path.stem, found.global_step, found.config) == (stem, 448, config)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"size": 84, "encoder_width": 0.25, "actions": "complex"},
+        {"encoder": "impala", "impala_blocks": 1, "size": 42},
+        {"memory": "gru", "previous_action": True},
+        {"memory": "lstm", "frame_stack": 2},
+        {"color": True},
+        {"noisy": True, "actions": "right"},
+    ],
+)
+def test_weights_alone_tell_their_network(tmp_path: Path, changes: dict[str, Any]) -> None:
+    run, agent, config = make_run(tmp_path, "a", **changes)
+    alone = tmp_path / "alone" / "some.safetensors"
+    alone.parent.mkdir()
+    (run / WEIGHTS).rename(alone)
+    found = find_agent(alone)
+    assert found.guessed
+    assert same(found.agent, agent)
+    for name in (
+        "encoder",
+        "memory",
+        "actions",
+        "frame_stack",
+        "previous_action",
+        "noisy",
+        "color",
+    ):
+        assert getattr(found.config, name) == getattr(config, name)
+
+
+def test_refusals(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nothing"):
+        find_agent(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match="not a run"):
+        find_agent(tmp_path)
+    with pytest.raises(ConfigError, match="no run"):
+        find_agent("latest", tmp_path)
+    broken = tmp_path / "broken.safetensors"
+    broken.write_bytes(b"not weights")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        find_agent(broken)
+    with pytest.raises(ConfigError, match="not those of an agent"):
+        guess_config({"weight": torch.zeros(3)})
+    run, _, config = make_run(tmp_path, "a")
+    (run / "config.json").write_text(config.replace(hidden_size=64).to_json())
+    with pytest.raises(ConfigError, match="another network"):
+        find_agent(run)
