@@ -1,0 +1,99 @@
+"""Who may do what: the token, the names this server answers to, and the pages it talks to."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import secrets
+import socket
+import time
+from collections import OrderedDict
+from urllib.parse import urlsplit
+
+from warpzone.config.dashboard import LEAST_TOKEN
+
+LOG = logging.getLogger("warpzone.dashboard")
+
+#: Wrong tokens from one address before it must wait, and for how long.
+TRIES = 5
+WAIT = 60.0
+#: Addresses that are remembered.
+MOST_ADDRESSES = 1024
+
+
+class Access:
+    """The rules of one server."""
+
+    def __init__(
+        self, host: str, *, control: bool, token: str, names: tuple[str, ...] = ()
+    ) -> None:
+        if len(token) < LEAST_TOKEN:
+            raise ValueError(f"a token needs at least {LEAST_TOKEN} characters")
+        self.local = is_local(host)
+        self.control = control
+        #: Whether looking needs the token too.
+        self.closed = not self.local
+        self._token = token.encode()
+        self._names = {"localhost", *(name.lower() for name in names)}
+        if not self.local:
+            self._names.add(socket.gethostname().lower())
+        self._wrong: OrderedDict[str, list[float]] = OrderedDict()
+
+    def right_token(self, token: str, address: str) -> bool:
+        """Compares in constant time; an address that guesses is made to wait."""
+        moments = [when for when in self._wrong.get(address, ()) if time.monotonic() - when < WAIT]
+        if len(moments) >= TRIES:
+            LOG.warning("token refused unseen: too many wrong ones from %s", address)
+            return False
+        if secrets.compare_digest(token.encode(errors="replace"), self._token):
+            self._wrong.pop(address, None)
+            return True
+        self._wrong[address] = [*moments, time.monotonic()]
+        self._wrong.move_to_end(address)
+        while len(self._wrong) > MOST_ADDRESSES:
+            self._wrong.popitem(last=False)
+        LOG.warning("wrong token from %s (%d of %d)", address, len(moments) + 1, TRIES)
+        return False
+
+    def knows_host(self, header: str) -> bool:
+        """Whether a request is meant for this server. A page of somebody else's that has its name
+        pointed here (DNS rebinding) still sends that name."""
+        name = host_name(header)
+        if not name:
+            return False
+        if name in self._names:
+            return True
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return address.is_loopback or not self.local
+
+    def knows_origin(self, origin: str | None, host: str) -> bool:
+        """Whether a socket was opened by our own page. Programs other than browsers send none."""
+        if origin is None:
+            return True
+        parts = urlsplit(origin)
+        return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach a server bound to `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def host_name(header: str) -> str:
+    """The name in a Host header, without its port; empty if it is none."""
+    try:
+        parts = urlsplit(f"//{header}")
+        _ = parts.port
+    except ValueError:
+        return ""
+    if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+        return ""
+    return (parts.hostname or "").lower()

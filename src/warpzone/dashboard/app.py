@@ -1,0 +1,166 @@
+"""The web application: a page, a socket, and nothing that takes a path."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response, WebSocket
+from fastapi.responses import FileResponse
+
+from warpzone.dashboard.access import Access
+from warpzone.dashboard.catalogue import Catalogue
+from warpzone.dashboard.hub import Hub
+from warpzone.dashboard.talk import Talk
+
+LOG = logging.getLogger("warpzone.dashboard")
+
+PAGE = Path(__file__).parent / "page"
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+#: Browsers at the same time.
+MOST_SOCKETS = 64
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+        "media-src blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Doorman:
+    """Looks at Host and Origin of every request before anything else does, and adds the headers
+    that keep a page from doing more than it should."""
+
+    def __init__(self, app: Application, access: Access) -> None:
+        self.app = app
+        self.access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        host, origin = _one(scope, b"host") or "", _one(scope, b"origin")
+        who = scope["client"][0] if scope.get("client") else "?"
+        if not self.access.knows_host(host):
+            LOG.warning("request of %s refused: not our name: %.60r", who, host)
+            await _refuse(scope, send, "this server does not answer to that name")
+        elif not self.access.knows_origin(origin, host):
+            LOG.warning("request of %s refused: from another page: %.60r", who, origin)
+            await _refuse(scope, send, "requests from other pages are refused")
+        else:
+            await self.app(scope, receive, _with_headers(send))
+
+
+def make_app(folder: Path, access: Access) -> Application:
+    """The application for a folder of runs."""
+    hub = Hub(Catalogue(folder.resolve()))
+    assets = {
+        path.name: (path.read_bytes(), TYPES[path.suffix])
+        for path in PAGE.iterdir()
+        if path.suffix in TYPES
+    }
+    open_sockets: set[Talk] = set()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        worker = asyncio.create_task(hub.work())
+        yield
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+
+    def asset(name: str) -> Response:
+        if name not in assets:
+            return Response("not found\n", 404, media_type="text/plain")
+        body, kind = assets[name]
+        return Response(body, media_type=kind)
+
+    @app.get("/")
+    async def index() -> Response:
+        return asset("index.html")
+
+    @app.get("/page/{name}")
+    async def page(name: str) -> Response:
+        return asset(name)
+
+    @app.get("/health")
+    async def health() -> Response:
+        return Response("ok\n", media_type="text/plain")
+
+    @app.get("/video/{run}/{name}")
+    async def video(run: str, name: str, request: Request) -> Response:
+        if access.closed:
+            token = request.headers.get("authorization", "").removeprefix("Bearer ")
+            address = request.client.host if request.client else "?"
+            if not access.right_token(token, address):
+                return Response("a token is needed\n", 403, media_type="text/plain")
+        data = hub.catalogue.get(run)
+        # Only what the server itself has listed: nothing is joined to a path here.
+        path = None if data is None else data.video_paths.get(name)
+        if path is None or not path.is_file():
+            return Response("not found\n", 404, media_type="text/plain")
+        return FileResponse(path)
+
+    @app.websocket("/ws")
+    async def talk(socket: WebSocket) -> None:
+        await socket.accept()
+        conversation = Talk(socket, hub, access)
+        if len(open_sockets) >= MOST_SOCKETS:
+            # Whoever has been silent longest goes: idle sockets keep nobody out.
+            silent = min(open_sockets, key=lambda one: one.heard)
+            open_sockets.discard(silent)
+            silent.evict()
+        open_sockets.add(conversation)
+        try:
+            await conversation.run()
+        finally:
+            open_sockets.discard(conversation)
+
+    return Doorman(app, access)
+
+
+def _one(scope: Scope, name: bytes) -> str | None:
+    """The only header of that name; two of them are none of ours."""
+    found = [value for key, value in scope["headers"] if key == name]
+    if not found:
+        return None
+    return found[0].decode("latin-1") if len(found) == 1 else ""
+
+
+def _with_headers(send: Send) -> Send:
+    async def wrapped(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            extra = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
+            message = {**message, "headers": [*message.get("headers", ()), *extra]}
+        await send(message)
+
+    return wrapped
+
+
+async def _refuse(scope: Scope, send: Send, sentence: str) -> None:
+    kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
+    body = f"{sentence}\n".encode()
+    headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(body)).encode())]
+    await send({"type": f"{kind}.start", "status": 403, "headers": headers})
+    await send({"type": f"{kind}.body", "body": body})

@@ -1,0 +1,135 @@
+"""Which runs there are. A browser names a run by an id made here, never by a path."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from warpzone.dashboard.rundata import RunData, read_json, run_state
+
+#: Runs whose numbers are kept in memory.
+MOST_OPEN = 8
+#: Runs that are listed, newest first.
+MOST_LISTED = 500
+CONFIG = "config.json"
+SHOWN = ("stages", "algo", "num_envs", "max_steps", "entropy", "lr", "memory", "seed", "frame_skip")
+
+
+class Listing(NamedTuple):
+    """Where runs are, by id, and what a list of them shows."""
+
+    paths: dict[str, Path]
+    rows: list[dict[str, Any]]
+
+
+class Catalogue:
+    """The runs below a folder, or the one run that the folder is."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.paths: dict[str, Path] = {}
+        self.rows: list[dict[str, Any]] = []
+        self._open: OrderedDict[str, RunData] = OrderedDict()
+        #: What a file said when it was last changed.
+        self._known: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
+
+    def scan(self) -> Listing:
+        """Looks again, in a thread that may wait for the disk; `adopt` takes the result up."""
+        found = []
+        for path in self._folders():
+            try:
+                found.append((path.stat().st_mtime, path))
+            except OSError:
+                continue
+        found.sort(key=lambda item: -item[0])
+        paths = {run_id(path): path for _, path in found[:MOST_LISTED]}
+        rows = [self._row(name, path) for name, path in paths.items()]
+        there = set(paths.values())
+        self._known = {path: row for path, row in self._known.items() if path.parent in there}
+        return Listing(paths, rows)
+
+    def adopt(self, listing: Listing) -> None:
+        """From now on these are the runs."""
+        self.paths, self.rows = listing
+        for name in [name for name in self._open if name not in self.paths]:
+            del self._open[name]
+
+    def _folders(self) -> list[Path]:
+        if (self.folder / CONFIG).is_file():
+            return [self.folder]
+        try:
+            return [path for path in self.folder.iterdir() if (path / CONFIG).is_file()]
+        except OSError:
+            return []
+
+    def get(self, name: str) -> RunData | None:
+        """The run with this id, if the last look found one."""
+        path = self.paths.get(name)
+        if path is None:
+            return None
+        data = self._open.get(name)
+        if data is None:
+            data = self._open[name] = RunData(path)
+        self._open.move_to_end(name)
+        while len(self._open) > MOST_OPEN:
+            self._open.popitem(last=False)
+        return data
+
+    def _row(self, name: str, path: Path) -> dict[str, Any]:
+        config = self.config(path)
+        last = self._read(path / "metrics.jsonl", _last_row)
+        state = run_state(path)
+        return {
+            "id": name,
+            "name": path.name,
+            "state": state["doing"],
+            "obeys": state["obeys"],
+            "config": {key: config[key] for key in SHOWN if key in config},
+            "step": last.get("global_step"),
+            "speed": last.get("env_steps_per_sec"),
+            "clear_rate": last.get("clear_rate"),
+        }
+
+    def config(self, path: Path) -> dict[str, Any]:
+        """The configuration of a run, as the last look found it."""
+        return self._read(path / CONFIG, read_json)
+
+    def _read(self, path: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+        """What is in a file; read again only when it has changed."""
+        try:
+            seen = path.stat()
+        except OSError:
+            return {}
+        changed = seen.st_mtime_ns, seen.st_size
+        known = self._known.get(path)
+        if known is None or known[0] != changed:
+            known = self._known[path] = changed, read(path)
+        return known[1]
+
+
+def run_id(path: Path) -> str:
+    """The same after a restart, so that a page finds its run again."""
+    return hashlib.sha256(path.name.encode(errors="replace")).hexdigest()[:16]
+
+
+def _last_row(path: Path, most: int = 16384) -> dict[str, Any]:
+    """The newest row about an update, from the end of the file."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - most))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return {}
+    for line in reversed(lines[:-1]):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and "update" in row:
+            return row
+    return {}

@@ -1,0 +1,223 @@
+// The page: which runs are chosen, and who is told about what is new.
+
+import { runColor } from "./chart.js";
+import { Curves } from "./curves.js";
+import { $, duration, make, number, percent, recall, remember, show } from "./dom.js";
+import { Link } from "./link.js";
+import { Episodes, Files, Log, Settings } from "./lists.js";
+import { Operations } from "./operations.js";
+import { Stages } from "./stages.js";
+import { Wall } from "./wall.js";
+
+const MOST_COMPARED = 5;
+
+const link = new Link({ welcome, news, wall: (message) => message && chosen && wall.take(message), lost, refused });
+const curves = new Curves(link);
+const stages = new Stages(link);
+const episodes = new Episodes(link);
+const log = new Log(link);
+const files = new Files(link);
+const settings = new Settings(link);
+const operations = new Operations(link);
+const wall = new Wall(() => watch());
+
+const parts = { stages, episodes, log, checkpoints: files, answers: operations };
+let runs = [];
+let chosen = null;
+let compared = recall("compared", []);
+let versions = {};
+let watched = "";
+
+// --- the connection ------------------------------------------------------------------------------
+function state(name, text) {
+  document.body.dataset.state = name;
+  $("link").textContent = text;
+}
+
+function welcome(rights) {
+  state("connected", "live");
+  show($("notice"), false);
+  operations.welcome(rights);
+  versions = {};
+  watched = "";
+  watch();
+}
+
+function lost() {
+  state("lost", "reconnecting …");
+}
+
+function refused(reason) {
+  state("refused", "refused");
+  $("notice").textContent = reason === "wrong token" ? "That token is not the right one." : reason.includes("token")
+    ? "This dashboard needs its token: open the address that was printed when it started." : `The server closed the connection: ${reason}`;
+  show($("notice"), true);
+  if (reason.includes("needs its token")) askToken();
+}
+
+function askToken() {
+  if ($("ask")) return;
+  const field = make("input", { type: "password", "aria-label": "Token", autocomplete: "off", maxlength: "200" });
+  const form = make("form", { id: "ask", class: "row" }, field, make("button", { type: "submit" }, "look"));
+  form.onsubmit = (event) => { event.preventDefault(); link.token(field.value.trim()); form.remove(); link.reconnect(); };
+  $("notice").after(form);
+}
+
+function watch() {
+  const ids = selection().map((run) => run.id);
+  const message = { type: "watch", runs: ids, wall: wall.wanted() };
+  if (JSON.stringify(message) === watched || !link.open) return;
+  watched = JSON.stringify(message);
+  link.say(message);
+}
+
+// --- the runs ------------------------------------------------------------------------------------
+function selection() {
+  const others = runs.filter((run) => compared.includes(run.id) && run.id !== chosen);
+  return runs.filter((run) => run.id === chosen).concat(others).slice(0, MOST_COMPARED + 1);
+}
+
+function listRuns(found) {
+  const shape = (list) => list.map((run) => run.id + run.name + run.state).join();
+  const changed = shape(found) !== shape(runs);
+  runs = found;
+  show($("empty"), runs.length === 0);
+  show($("body"), runs.length > 0);
+  if (!changed) return;
+  $("run").replaceChildren(...runs.map((run) => make("option", { value: run.id }, `${run.name} (${run.state})`)));
+  if (!runs.some((run) => run.id === chosen)) {
+    const before = recall("run", null);
+    const live = runs.find((run) => run.state !== "ended" && run.state !== "silent");
+    choose((runs.find((run) => run.id === before) ?? live ?? runs[0])?.id ?? null);
+  }
+  $("run").value = chosen ?? "";
+  $("compare-list").replaceChildren(...(runs.length > 1 ? runs.map(compareBox) : [make("span", { class: "quiet" }, "There is one run only.")]));
+}
+
+function compareBox(run) {
+  const box = make("input", { type: "checkbox", value: run.id });
+  box.checked = compared.includes(run.id) || run.id === chosen;
+  box.disabled = run.id === chosen;
+  box.onchange = () => {
+    compared = box.checked ? [...compared, run.id].slice(-MOST_COMPARED) : compared.filter((id) => id !== run.id);
+    remember("compared", compared);
+    compare();
+  };
+  return make("label", {}, box, run.name);
+}
+
+function choose(id) {
+  chosen = id;
+  versions = {};
+  if (id === null) return;
+  remember("run", id);
+  $("run").value = id;
+  for (const part of Object.values(parts)) part.select(id);
+  wall.clear();
+  compare();
+  for (const box of document.querySelectorAll("#compare-list input")) {
+    box.disabled = box.value === id;
+    box.checked = compared.includes(box.value) || box.value === id;
+  }
+}
+
+function compare() {
+  const list = selection();
+  versions = {};
+  curves.choose(list);
+  settings.choose(list).catch(() => {});
+  watch();
+}
+
+// --- news ----------------------------------------------------------------------------------------
+function news(message) {
+  if (message.runs) listRuns(message.runs);
+  watch();
+  const mine = message.watched.find((run) => run.id === chosen);
+  if (!mine) return;
+  overview(mine);
+  operations.state(mine.state);
+  split(mine.last);
+  for (const [name, part] of Object.entries(parts)) {
+    if (mine.versions[name] !== versions[name]) part.load().catch(() => {});
+  }
+  const numbers = message.watched.map((run) => `${run.id}${run.versions.metrics}.${run.versions.machine}`).join();
+  if (numbers !== versions.numbers) {
+    if (mine.versions.metrics) names();
+    curves.fetch(true);
+  }
+  versions = { ...mine.versions, numbers };
+}
+
+async function names() {
+  try {
+    const answer = await link.ask({ type: "part", run: chosen, what: "names" });
+    if (!answer.missing) curves.offer(answer.metrics, answer.machine);
+  } catch { /* the connection comes back, and asks again */ }
+}
+
+function overview(run) {
+  const row = runs.find((one) => one.id === run.id);
+  const { last } = run;
+  const total = row?.config.max_steps;
+  const done = total && last.global_step ? Math.min(1, last.global_step / total) : 0;
+  $("title").textContent = row?.name ?? "";
+  const doing = run.state.doing + (run.state.reason && run.state.reason !== "normal" ? ` (${run.state.reason})` : "");
+  $("badge").textContent = doing;
+  $("badge").className = "badge " + (run.state.paused ? "paused" : run.state.obeys ? "running" : run.state.doing);
+  document.title = `${row?.name ?? "warpzone"} · ${percent(last.clear_rate)} cleared`;
+  $("progress-bar").style.width = 100 * done + "%";
+  $("progress").setAttribute("aria-valuenow", Math.round(100 * done));
+  const tiles = [
+    ["steps", number(last.global_step), total ? `${percent(done)} of ${number(total)}` : ""],
+    ["updates", number(last.update), `${number(last.updates_per_sec)} a second`],
+    ["speed", `${number(last.env_steps_per_sec)} steps/s`, `${number(last.env_frames_per_sec)} frames/s`],
+    ["time", duration(last.seconds), run.state.doing === "ended" ? "" : `${duration(last.eta)} to go`],
+    ["clear rate", percent(last.clear_rate), "of the last episodes"],
+    ["return", number(last.recent_return_p50), `p90 ${number(last.recent_return_p90)}`],
+    ["furthest x", number(last.env_max_x_pos), `mean ${number(last.env_mean_x_pos)}`],
+    ["episodes", number(run.episodes), row?.config.stages ?? ""],
+  ];
+  $("tiles").replaceChildren(...tiles.map(([name, value, more]) => {
+    const shown = make("dd", { "data-tile": name }, value, make("small", { title: more }, more));
+    return make("div", {}, make("dt", {}, name), shown);
+  }));
+}
+
+function split(last) {
+  const shares = Object.entries(last).filter(([name, value]) => name.startsWith("time_") && value > 0);
+  const total = shares.reduce((sum, [, value]) => sum + value, 0);
+  const legend = [];
+  $("split").replaceChildren(...shares.map(([name, value], index) => {
+    const piece = make("i", { title: `${name.slice(5)} ${percent(value / total)}` });
+    piece.style.width = (100 * value) / total + "%";
+    piece.style.background = runColor(index);
+    const key = make("span", { class: "key" }, `${name.slice(5)} ${percent(value / total)}`);
+    key.style.setProperty("--key", runColor(index));
+    legend.push(key);
+    return piece;
+  }));
+  $("split-legend").replaceChildren(...legend);
+}
+
+// --- the rest ------------------------------------------------------------------------------------
+function theme(name) {
+  if (name) document.documentElement.dataset.theme = name;
+  curves.charts.forEach((chart) => chart.redraw());
+  stages.paint();
+  stages.drawEnds();
+}
+
+$("theme").onclick = () => {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = document.documentElement.dataset.theme ?? (dark ? "dark" : "light");
+  const next = now === "dark" ? "light" : "dark";
+  remember("theme", next);
+  theme(next);
+};
+$("run").onchange = () => choose($("run").value);
+document.addEventListener("visibilitychange", () => { watch(); curves.fetch(true); });
+document.addEventListener("click", (event) => { if (!$("compare").contains(event.target)) $("compare").open = false; });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => theme(null));
+theme(recall("theme", null));
+link.connect();

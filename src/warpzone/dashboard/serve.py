@@ -1,0 +1,88 @@
+"""Starts the server and says where it is."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+
+from warpzone.config.dashboard import TOKEN, address
+from warpzone.dashboard.access import Access
+from warpzone.dashboard.app import make_app
+from warpzone.dashboard.guard import GuardedProtocol
+from warpzone.dashboard.messages import MAX_SIZE
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a dashboard is started with."""
+
+    folder: Path
+    host: str = "127.0.0.1"
+    port: int = 8765
+    control: bool = False
+    names: tuple[str, ...] = field(default=())
+    #: Whether the process ends when its standard input does.
+    with_parent: bool = False
+
+
+def serve(settings: Settings) -> int:
+    """Serves until it is told to end; returns the exit code."""
+    _log_to_stderr()
+    given = os.environ.get(TOKEN, "")
+    token = given or secrets.token_urlsafe(24)
+    access = Access(settings.host, control=settings.control, token=token, names=settings.names)
+    config = uvicorn.Config(
+        make_app(settings.folder, access),
+        host=settings.host,
+        port=settings.port,
+        http=GuardedProtocol,
+        ws="websockets-sansio",
+        ws_max_size=MAX_SIZE,
+        ws_per_message_deflate=False,
+        ws_ping_interval=15.0,
+        ws_ping_timeout=20.0,
+        h11_max_incomplete_event_size=MAX_SIZE,
+        timeout_graceful_shutdown=2,
+        server_header=False,
+        access_log=False,
+        log_config=None,
+    )
+    server = uvicorn.Server(config)
+    _announce(settings, access, "" if given else token)
+    if settings.with_parent:
+        threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
+    server.run()
+    return 0 if server.started else 1
+
+
+def _announce(settings: Settings, access: Access, token: str) -> None:
+    url = address(settings.host, settings.port)
+    print(f"[dashboard] runs in {settings.folder}: {url}", file=sys.stderr)
+    if not (settings.control or access.closed):
+        print("[dashboard] read only; --control allows commands", file=sys.stderr)
+    elif token:
+        what = "looking" if access.closed else "commands"
+        print(f"[dashboard] {what} need the token: {url}#token={token}", file=sys.stderr)
+    sys.stderr.flush()
+
+
+def _end_with_parent(server: uvicorn.Server) -> None:
+    sys.stdin.buffer.read()
+    server.should_exit = True
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("[dashboard] %(asctime)s %(levelname)s %(message)s"))
+    for name, level in (("warpzone.dashboard", logging.INFO), ("uvicorn.error", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(level)
+        logger.propagate = False

@@ -1,0 +1,155 @@
+"""Files that grow: what is new since the last look, whatever happened to the file meanwhile."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from warpzone.metrics.rotation import parts
+
+#: Bytes read at a time, so that a look at a huge file does not take its size in memory.
+CHUNK = 1 << 20
+#: A line longer than this is no row of ours.
+MAX_LINE = 1 << 20
+
+
+class RowsTail:
+    """The rows of a JSONL file, its finished parts included. A torn last line waits for its end,
+    a damaged line is passed over."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.name = name
+        #: Goes up when the rows before are void: the file was cut or replaced.
+        self.resets = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._file: int | None = None
+        self._offset = 0
+        self._rest = b""
+        self._parts = 0
+
+    def read(self, limit: int = 50_000) -> list[dict[str, Any]]:
+        """The next rows, about `limit` of them at most; empty when there are none."""
+        rows: list[dict[str, Any]] = []
+        try:
+            self._read(rows, limit)
+        except (OSError, EOFError):
+            # Gone or being replaced at this moment; the next look sees what came of it.
+            return rows
+        return rows
+
+    def _read(self, rows: list[dict[str, Any]], limit: int) -> None:
+        if self._file is None:
+            finished = parts(self.folder, self.name)
+            while self._parts < len(finished) and len(rows) < limit:
+                self._part(finished[self._parts], 0, rows)
+                self._parts += 1
+            if self._parts < len(finished):
+                return
+        path = self.folder / self.name
+        try:
+            seen = path.stat()
+        except FileNotFoundError:
+            self._vanished()
+            return
+        if self._file is not None and (seen.st_ino != self._file or seen.st_size < self._offset):
+            self._changed(rows)
+            if self._file is None:
+                return
+            seen = path.stat()
+        with path.open("rb") as file:
+            self._file = os.fstat(file.fileno()).st_ino
+            file.seek(self._offset)
+            while len(rows) < limit and (data := file.read(CHUNK)):
+                self._offset += len(data)
+                self._take(data, rows)
+
+    def _vanished(self) -> None:
+        """Between two parts there is a moment without a newest one; else the run is gone."""
+        if self._file is not None and len(parts(self.folder, self.name)) == self._parts:
+            self.resets += 1
+            self._clear()
+
+    def _changed(self, rows: list[dict[str, Any]]) -> None:
+        """The file has become a finished part, whose end is still to be read, or was replaced."""
+        finished = parts(self.folder, self.name)
+        if len(finished) <= self._parts:
+            self.resets += 1
+            self._clear()
+            return
+        self._part(finished[self._parts], self._offset, rows)
+        for part in finished[self._parts + 1 :]:
+            self._part(part, 0, rows)
+        self._parts = len(finished)
+        self._offset, self._rest = 0, b""
+        self._file = (self.folder / self.name).stat().st_ino
+
+    def _part(self, path: Path, offset: int, rows: list[dict[str, Any]]) -> None:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            file.seek(offset)
+            while data := file.read(CHUNK):
+                self._take(data, rows)
+        self._rest = b""
+
+    def _take(self, data: bytes, rows: list[dict[str, Any]]) -> None:
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        if len(self._rest) > MAX_LINE:
+            self._rest = b""
+        for line in lines:
+            try:
+                row = json.loads(line, parse_constant=_nothing)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(row, dict):
+                rows.append(row)
+
+
+def _nothing(_: str) -> None:
+    """NaN and infinity, which JSON for browsers does not have."""
+
+
+class TextTail:
+    """The end of a text file, as lines."""
+
+    def __init__(self, path: Path, keep: int = 2000, first: int = 256 * 1024) -> None:
+        self.path = path
+        self.keep = keep
+        self.first = first
+        self.lines: list[str] = []
+        #: Number of the first line kept; goes up as old ones are dropped.
+        self.start = 0
+        self._offset = -1
+        self._file = 0
+        self._rest = b""
+
+    def read(self) -> bool:
+        """Whether there is something new."""
+        try:
+            with self.path.open("rb") as file:
+                seen = os.fstat(file.fileno())
+                if self._offset < 0 or seen.st_ino != self._file or seen.st_size < self._offset:
+                    self.start += len(self.lines)
+                    self.lines, self._rest = [], b""
+                    self._offset = max(0, seen.st_size - self.first)
+                    self._file = seen.st_ino
+                    if self._offset:
+                        file.seek(self._offset)
+                        self._offset += len(file.readline())
+                file.seek(self._offset)
+                data = file.read(4 * self.first)
+        except OSError:
+            return False
+        self._offset += len(data)
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()[:MAX_LINE]
+        self.lines += [line.decode(errors="replace")[:2000] for line in lines]
+        extra = max(0, len(self.lines) - self.keep)
+        del self.lines[:extra]
+        self.start += extra
+        return bool(lines)

@@ -1,0 +1,159 @@
+"""Commands to a live run, through its folder: `control/` is the inbox, one file for each command,
+`control.jsonl` says who asked for what and when, and what became of it, and `control/state.json`
+says what the run is doing. Nothing here knows training or the network."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from warpzone.run.files import write_text
+
+FOLDER = "control"
+ANSWERS = "control.jsonl"
+STATE = "state.json"
+#: Commands that carry a number, and the bounds it must lie in. No number gives the value back to
+#: its schedule.
+BOUNDS = {"entropy": (0.0, 0.2), "lr": (1e-7, 1e-2)}
+PLAIN = ("pause", "resume", "save", "stop", "evaluate", "video")
+#: A command file is a few dozen bytes; more than this is not one.
+MAX_BYTES = 4096
+#: Commands that may wait in an inbox.
+MAX_WAITING = 32
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_WHO = re.compile(r"[\w .@:+\-\[\]]{1,80}")
+
+
+class CommandError(ValueError):
+    """A command that cannot be obeyed; one sentence that says why."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """What somebody wants a run to do."""
+
+    id: str
+    who: str
+    when: float
+    what: str
+    value: float | None = None
+
+    @classmethod
+    def new(cls, who: str, what: str, value: float | None = None) -> Command:
+        """A checked command of this moment."""
+        return check(cls(uuid.uuid4().hex, who, time.time(), what, value))
+
+    def __str__(self) -> str:
+        if self.what not in BOUNDS:
+            return self.what
+        return f"{self.what}={'schedule' if self.value is None else f'{self.value:g}'}"
+
+
+def check(command: Command) -> Command:
+    """Refuses what no run obeys. Both who writes a command and the run that reads it ask here."""
+    if not isinstance(command.id, str) or not _ID.fullmatch(command.id):
+        raise CommandError("a command needs an id of 32 hexadecimal digits")
+    if not isinstance(command.who, str) or not _WHO.fullmatch(command.who):
+        raise CommandError("who asks is 1 to 80 letters, digits, spaces and . @ : + - [ ]")
+    if not _is_number(command.when):
+        raise CommandError("a command needs the time it was given")
+    if command.what in BOUNDS:
+        low, high = BOUNDS[command.what]
+        value = command.value
+        if value is not None and not (_is_number(value) and low <= value <= high):
+            raise CommandError(f"{command.what} must be a number in {low:g}..{high:g}")
+    elif command.what not in PLAIN:
+        known = ", ".join((*PLAIN, *BOUNDS))
+        raise CommandError(f"unknown command; commands are {known}")
+    elif command.value is not None:
+        raise CommandError(f"{command.what} takes no value")
+    return command
+
+
+def send(run: Path, command: Command) -> None:
+    """Puts a command into the inbox of a run. It appears there whole or not at all."""
+    inbox = run / FOLDER
+    if not (run / "config.json").is_file():
+        raise CommandError("there is no such run")
+    inbox.mkdir(exist_ok=True)
+    if len(_waiting(inbox)) >= MAX_WAITING:
+        raise CommandError(f"{MAX_WAITING} commands wait already; is the run still alive?")
+    write_text(inbox / f"{command.id}.json", json.dumps(asdict(check(command))))
+
+
+def take(run: Path) -> tuple[list[Command], list[str]]:
+    """Removes and returns the commands that wait, oldest first, and a sentence for every file that
+    is none."""
+    commands: list[Command] = []
+    refused: list[str] = []
+    for path in _waiting(run / FOLDER):
+        try:
+            commands.append(_read(path))
+        except CommandError as error:
+            refused.append(f"{path.name}: {error}")
+        path.unlink(missing_ok=True)
+    return sorted(commands, key=lambda command: command.when), refused
+
+
+def answer(run: Path, command: Command, result: str, message: str, **more: Any) -> None:
+    """Writes down what became of a command: `done`, `refused` or `failed`."""
+    row = {**asdict(command), "answered": time.time(), "result": result, "message": message, **more}
+    with (run / ANSWERS).open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def write_state(run: Path, state: dict[str, Any]) -> None:
+    """Says what the run is doing. Replaced whole; not flushed to the disk, because a state that is
+    older than the crash says nothing."""
+    folder = run / FOLDER
+    folder.mkdir(exist_ok=True)
+    temporary = folder / f".{STATE}"
+    temporary.write_text(json.dumps(state))
+    temporary.replace(folder / STATE)
+
+
+def read_state(run: Path) -> dict[str, Any]:
+    """What the run last said it was doing; empty if it never did."""
+    try:
+        state = json.loads((run / FOLDER / STATE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def _waiting(inbox: Path) -> list[Path]:
+    try:
+        return [path for path in inbox.iterdir() if _ID.fullmatch(path.stem) and _is_file(path)]
+    except OSError:
+        return []
+
+
+def _is_file(path: Path) -> bool:
+    return path.suffix == ".json" and path.is_file() and not path.is_symlink()
+
+
+def _read(path: Path) -> Command:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise CommandError("too large for a command")
+        command = Command(**json.loads(data))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        if isinstance(error, CommandError):
+            raise
+        raise CommandError("not a command") from error
+    if command.id != path.stem:
+        raise CommandError("the id is not that of the file")
+    return check(command)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

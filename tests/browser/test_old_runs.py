@@ -1,0 +1,147 @@
+"""The page and runs that are over, many, long or missing."""
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dashboard_server import SCREENSHOTS, Dashboard, make_run, wait, write_rows
+
+Open = Callable[..., Any]
+ROWS = 10_000
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    folder = tmp_path_factory.mktemp("old") / "runs"
+    make_run(folder, "first")
+    long = make_run(folder, "long", rows=ROWS)
+    (long / "config.json").write_text(json.dumps({"stages": "1-1", "max_steps": 7, "lr": 0.1}))
+    (long / "logs").mkdir()
+    lines = ["[train] one", "[eval] two <b>bold</b>", "[train][warn] three"]
+    (long / "logs" / "train.log").write_text("\n".join(lines) + "\n")
+    with Dashboard(folder) as dashboard:
+        yield dashboard
+
+
+def choose(page: Any, name: str) -> None:
+    value = page.locator("#run option", has_text=name).get_attribute("value")
+    page.select_option("#run", value)
+    page.wait_for_selector(f"#title >> text={name}")
+
+
+def points(page: Any) -> int:
+    return int(page.get_attribute("canvas[data-name=entropy]", "data-points") or 0)
+
+
+def test_ten_thousand_points_zoom_and_pan(server: Dashboard, open_page: Open) -> None:
+    page = open_page(server.url, token=False)
+    choose(page, "long")
+    wait(lambda: points(page) > 300)
+    assert points(page) < 1300
+    chart = page.locator("canvas[data-name=entropy]")
+    chart.focus()
+    for _ in range(12):
+        page.keyboard.press("+")
+    # 1 % of the run: every point is there, and none of the rest.
+    wait(lambda: 20 < points(page) < 300)
+    inside = float(chart.get_attribute("data-until"))
+    page.keyboard.press("ArrowRight")
+    wait(lambda: float(chart.get_attribute("data-until")) > inside)
+    page.click("#unzoom")
+    wait(lambda: points(page) > 300)
+    box = chart.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.4 * box["width"], middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
+    page.mouse.up()
+    wait(lambda: float(chart.get_attribute("data-until")) < 100 * ROWS * 0.8)
+    assert page.locator("#unzoom").is_enabled()
+
+
+def test_the_chosen_run_is_remembered(server: Dashboard, open_page: Open) -> None:
+    page = open_page(server.url, token=False)
+    for name in ("first", "long", "first"):
+        choose(page, name)
+        page.reload()
+        page.wait_for_selector(f"#title >> text={name}")
+
+
+def test_runs_side_by_side(server: Dashboard, open_page: Open) -> None:
+    page = open_page(server.url, token=False)
+    choose(page, "first")
+    page.click("#compare summary")
+    page.check("#compare-list label:has-text('long') input")
+    page.wait_for_selector("#legend >> text=long")
+    wait(lambda: points(page) > 350)
+    page.check("#only-different")
+    wait(lambda: page.locator("#setting-rows tr.differs").count() == 2)
+    assert page.locator("#setting-rows tr").count() == 2
+
+
+def test_the_log_by_prefix(server: Dashboard, open_page: Open) -> None:
+    page = open_page(server.url, token=False)
+    choose(page, "long")
+    page.wait_for_selector("#prefixes >> text=eval")
+    # What a run writes is shown, never run.
+    assert "two <b>bold</b>" in page.inner_text("#log-lines")
+    page.click("#prefixes >> text=train")
+    assert page.inner_text("#log-lines").strip() == "[eval] two <b>bold</b>"
+    page.fill("#log-find", "nothing like it")
+    assert page.locator("#log-none").is_visible()
+
+
+def test_stages_episodes_and_read_only(server: Dashboard, open_page: Open) -> None:
+    page = open_page(server.url, token=False)
+    choose(page, "first")
+    page.wait_for_selector("[data-stage='1-1'] >> text=20 %")
+    assert page.locator("#grid button").count() == 32
+    page.wait_for_selector("#ends-note >> text=20 episodes, 20.0 % cleared")
+    page.select_option("#episode-end", "flag")
+    assert page.locator("#episode-rows tr").count() == 4
+    assert "read only" in page.inner_text("#control-note")
+    assert not page.locator("#login").is_visible()
+    assert page.inner_text("#badge") == "silent" or page.inner_text("#badge") == "running"
+
+
+def test_a_video_is_played(server: Dashboard, open_page: Open) -> None:
+    picture = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+    (server.folder / "first" / "videos").mkdir(exist_ok=True)
+    (server.folder / "first" / "videos" / "one.gif").write_bytes(base64.b64decode(picture))
+    page = open_page(server.url, token=False)
+    choose(page, "first")
+    page.click("#file-rows >> text=play")
+    page.wait_for_selector("#screen img")
+    assert page.evaluate("document.querySelector('#screen img').decode().then(() => true)")
+    page.click("#screen >> text=close")
+    assert not page.locator("#screen").is_visible()
+
+
+def test_everything_is_reached_by_keyboard(server: Dashboard, open_page: Open) -> None:
+    page = open_page(server.url, token=False)
+    page.wait_for_selector("canvas[data-name=entropy]")
+    reached = set()
+    for _ in range(90):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+    wanted = {"run", "theme", "wall-switch", "axis", "more", "rate-of", "episode-end", "log-find"}
+    assert wanted | {"CANVAS"} <= reached
+
+
+def test_runs_come_and_go(tmp_path: Path, open_page: Open) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    with Dashboard(folder) as dashboard:
+        page = open_page(dashboard.url, token=False)
+        page.wait_for_selector("#empty")
+        page.screenshot(path=SCREENSHOTS / "empty.png")
+        run = make_run(folder, "new", rows=3)
+        page.wait_for_selector("#title >> text=new")
+        assert not page.locator("#empty").is_visible()
+        write_rows(run / "metrics.jsonl", [{"update": 4, "global_step": 999, "entropy": 1.0}])
+        page.wait_for_selector("[data-tile=steps] >> text=999")
+        run.rename(tmp_path / "gone")
+        page.wait_for_selector("#empty")

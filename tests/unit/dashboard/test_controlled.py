@@ -1,0 +1,190 @@
+"""A run that obeys its inbox, and shows its lanes to who looks."""
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_runs import tiny
+
+from warpzone.dashboard.messages import packed
+from warpzone.dashboard.wall import WallFile
+from warpzone.run import control
+from warpzone.run.control import Command
+from warpzone.train.controlled import Controlled
+from warpzone.train.logged import Logged
+from warpzone.train.loop import Run
+from warpzone.train.observer import Observer
+from warpzone.train.progress import Progress
+from warpzone.train.wall import Wall
+
+
+class Script(Observer):
+    """Sends commands after given updates."""
+
+    def __init__(self, orders: dict[int, list[tuple[str, float | None]]]) -> None:
+        self.orders = orders
+        self.rows: list[dict[str, Any]] = []
+
+    def updated(self, run: Run, row: dict[str, Any], collected: Any) -> None:
+        self.rows.append(dict(row))
+        for what, value in self.orders.get(run.global_update, []):
+            control.send(run.folder.path, Command.new("test", what, value))
+
+
+def train(folder: Path, *observers: Observer, **changes: Any) -> Run:
+    """A run without the evaluation at its end."""
+    run = Run(tiny(runs_dir=str(folder), run_name="one", **changes), observers)
+    try:
+        for observer in observers:
+            observer.started(run)
+        run.learn(Progress(run.config, "test"))
+    finally:
+        run.close()
+        for observer in observers:
+            observer.ended(run, "normal")
+    return run
+
+
+def answers(run: Run) -> list[tuple[str, str]]:
+    lines = (run.folder.path / control.ANSWERS).read_text().splitlines()
+    return [(row["what"], row["result"]) for row in map(json.loads, lines)]
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_commands_are_obeyed_between_updates(tmp_path: Path, overlap: bool) -> None:
+    script = Script({2: [("entropy", 0.05), ("lr", 1e-5)], 4: [("lr", None), ("save", None)]})
+    run = train(tmp_path, Logged(), script, Controlled(), overlap_collect=overlap, max_steps=32 * 8)
+    rates = {row["update"]: row["learning_rate"] for row in script.rows}
+    bonus = {row["update"]: row["entropy_bonus"] for row in script.rows}
+    assert rates[3] == rates[4] == pytest.approx(1e-5)
+    assert rates[5] > 1e-5
+    assert bonus[3] == bonus[8] == pytest.approx(0.05)
+    assert answers(run) == [(w, "done") for w in ("entropy", "lr", "lr", "save")]
+    row = json.loads((run.folder.path / control.ANSWERS).read_text().splitlines()[-1])
+    assert (row["who"], row["update"]) == ("test", 5 if overlap else 4)
+    assert (run.folder.path / "checkpoints" / row["message"].split()[-1]).is_file()
+    assert "save (asked for by test)" in (run.folder.path / "logs" / "train.log").read_text()
+    assert control.read_state(run.folder.path)["doing"] == "ended"
+
+
+def test_a_paused_run_makes_no_update_and_goes_on(tmp_path: Path) -> None:
+    script, controlled = Script({2: [("pause", None), ("pause", None)]}), Controlled()
+    run = Run(tiny(runs_dir=str(tmp_path), max_steps=32 * 4), (script, controlled))
+    script.started(run)
+    controlled.started(run)
+    thread = threading.Thread(target=run.learn, args=(Progress(run.config, "test"),))
+    thread.start()
+    until = time.monotonic() + 60
+    while not controlled.paused and time.monotonic() < until:
+        time.sleep(0.05)
+    assert control.read_state(run.folder.path)["doing"] == "paused"
+    time.sleep(1)
+    assert run.global_update == 2
+    assert run.pulse.phase == "pause"
+    control.send(run.folder.path, Command.new("test", "resume"))
+    thread.join(60)
+    run.close()
+    assert run.global_update == 4
+    # The second of the pause is not the run's own.
+    assert max(row["seconds"] for row in script.rows) < time.perf_counter() - run.started + 1
+    assert answers(run) == [("pause", "done"), ("pause", "refused"), ("resume", "done")]
+
+
+def test_stop_ends_a_paused_run_in_good_order(tmp_path: Path) -> None:
+    script = Script({2: [("pause", None), ("stop", None)]})
+    run = train(tmp_path, script, Controlled(), max_steps=32 * 50)
+    assert run.global_update == 2
+    assert run.stopping
+    assert answers(run) == [("pause", "done"), ("stop", "done")]
+
+
+def test_an_evaluation_on_demand(tmp_path: Path) -> None:
+    run = train(tmp_path, Script({1: [("evaluate", None)]}), Controlled())
+    assert answers(run) == [("evaluate", "done")]
+    rows = [json.loads(line) for line in (run.folder.path / "evals.jsonl").read_text().splitlines()]
+    assert {row["global_step"] for row in rows} == {32}
+
+
+def test_a_video_that_the_run_does_not_wait_for(tmp_path: Path) -> None:
+    script = Script({1: [("video", None)], 2: [("video", None)]})
+    run = train(tmp_path, script, Controlled(), max_steps=32 * 3)
+    assert ("video", "refused") in answers(run)
+    # The run ended before the video was made; it is not left behind half.
+    assert ("video", "failed") in answers(run)
+    assert not list((run.folder.path / "videos").glob("*.mp4"))
+
+
+def test_a_video_is_made(tmp_path: Path) -> None:
+    class Patient(Observer):
+        def updated(self, run: Run, row: dict[str, Any], collected: Any) -> None:
+            if (run.folder.path / control.ANSWERS).exists():
+                run.stop("the video is there")
+            elif run.global_update > 3:
+                time.sleep(0.1)
+
+    script = Script({1: [("video", None)]})
+    run = train(tmp_path, script, Patient(), Controlled(), max_steps=32 * 5000)
+    row = json.loads((run.folder.path / control.ANSWERS).read_text())
+    assert (row["result"], row["message"]) == ("done", "videos/update_0000001.mp4")
+    assert (run.folder.path / row["message"]).stat().st_size > 1000
+
+
+def test_what_was_changed_goes_into_checkpoints() -> None:
+    first, second = Controlled(), Controlled()
+    first.overrides = {"lr": 1e-4}
+    second.load_state_dict(first.state_dict())
+    assert second.overrides == {"lr": 1e-4}
+
+
+def test_nobody_looks_and_nothing_is_written(tmp_path: Path) -> None:
+    run = train(tmp_path, Wall(4, 15.0))
+    assert not (run.folder.path / "wall").exists()
+
+
+def test_the_wall_shows_what_the_network_saw(tmp_path: Path) -> None:
+    seen: list[np.ndarray[Any, Any]] = []
+
+    class Look(Observer):
+        def started(self, run: Run) -> None:
+            WallFile(run.folder.path).want()
+
+        def updated(self, run: Run, row: dict[str, Any], collected: Any) -> None:
+            stack = run.config.frame_stack
+            seen.append(collected.rollout.frames[stack - 1 : -1, ::3].numpy().copy())
+
+    run = train(tmp_path, Look(), Wall(2, 30.0))
+    wall = WallFile(run.folder.path)
+    wall.read()
+    assert wall.version == 1
+    text, _, pixels = (run.folder.path / "wall" / "latest.bin").read_bytes().partition(b"\n")
+    header = json.loads(text)
+    steps, lanes = header["shape"][:2]
+    assert [lane["lane"] for lane in header["lanes"]] == [0, 3]
+    assert lanes == 2
+    shown = np.frombuffer(pixels, np.uint8).reshape(header["shape"])
+    assert (shown == seen[header["update"] - 1][-steps:]).all()
+    assert len(header["actions"]) == len(header["values"]) == steps
+    wall.read()
+    assert wall.version == 1
+
+
+def test_a_damaged_wall_is_no_wall(tmp_path: Path) -> None:
+    wall = WallFile(tmp_path)
+    wall.want()
+    for data in (b"", b"{}\nxx", b'{"shape": [1, 1, 2, 2]}\nxxx', b"nonsense"):
+        (tmp_path / "wall" / "latest.bin").write_bytes(data)
+        wall.read()
+        assert wall.version == 0
+    (tmp_path / "wall" / "latest.bin").write_bytes(b'{"shape": [1, 1, 2, 2]}\nxxxx')
+    wall.read()
+    assert wall.version == 1
+
+
+def test_binary_messages_can_be_looked_at_as_numbers() -> None:
+    for text in ("", "a", "ab", "abc"):
+        message = packed({"text": text}, b"x")
+        assert (4 + int.from_bytes(message[:4], "little")) % 8 == 0
