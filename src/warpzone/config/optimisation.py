@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,9 @@ class OptimisationConfig:
     ema: float = 0.0
     """Decay of averaged weights used for evaluation; 0 uses the weights themselves."""
     amp: bool = True
-    """bfloat16 on CUDA."""
+    """Half precision on CUDA."""
+    amp_dtype: Literal["bfloat16", "float16"] = "bfloat16"
+    """Which half precision; float16 scales the loss."""
     cuda_graphs: bool = True
     """Record inference and learning as CUDA graphs."""
     compile: bool = False

@@ -14,13 +14,16 @@ from warpzone.model.agent import Agent
 from warpzone.train.compiling import compiled
 
 WARM_UP = 3
+#: Of decisions, for which the engine waits, over whatever else the device does.
+FIRST = -1
 
 
 def autocast(config: TrainConfig, device: torch.device) -> AbstractContextManager[None]:
-    """bfloat16 on CUDA if wanted. The weight cache is off: it would outlive a recorded graph."""
+    """Half precision on CUDA if wanted. The weight cache is off: it would outlive a recorded
+    graph."""
     if device.type != "cuda" or not config.amp:
         return nullcontext()
-    return torch.autocast("cuda", torch.bfloat16, cache_enabled=False)
+    return torch.autocast("cuda", getattr(torch, config.amp_dtype), cache_enabled=False)
 
 
 class Actor:
@@ -32,12 +35,12 @@ class Actor:
         self._agent = agent
         self._device = device
         self._act = compiled(agent.act, config)
-        size = (lanes, config.size, config.size)
+        size = (lanes, *config.picture)
         actions = agent.spec.actions
         self.frame = torch.zeros(size, dtype=torch.uint8, device=device)
         self.fresh = torch.ones(lanes, dtype=torch.bool, device=device)
         self.stack = torch.zeros(
-            (lanes, config.frame_stack, config.size, config.size), dtype=torch.uint8, device=device
+            (lanes, config.frame_stack, *config.picture), dtype=torch.uint8, device=device
         )
         self.action = torch.zeros(lanes, dtype=torch.int64, device=device)
         self.previous = torch.zeros_like(self.action)
@@ -60,6 +63,12 @@ class Actor:
     def _tensors(self) -> list[Tensor]:
         kept = [self.stack, self.action, self.previous, self.logits, self.log_prob, self.value]
         return [*kept, *self.state, *self._next]
+
+    def kept(self) -> dict[str, Tensor]:
+        """What the next decision depends on, by lane."""
+        memory = {f"memory{index}": part for index, part in enumerate(self._next)}
+        plain = {"frame": self.frame, "fresh": self.fresh, "stack": self.stack}
+        return plain | {"action": self.action} | memory
 
     @torch.no_grad()
     def observe(self) -> None:
@@ -97,7 +106,7 @@ class Actor:
             self._decide()
             return
         if self._replay is None:
-            self._replay = record(self._decide, self._tensors())
+            self._replay = record(self._decide, self._tensors(), priority=FIRST)
         self._replay()
 
     @torch.no_grad()
@@ -122,17 +131,20 @@ class Actor:
         return value.float()
 
 
-def record(function: Callable[[], None], tensors: list[Tensor]) -> Callable[[], None]:
-    """A CUDA graph of `function`. Warming up and recording must leave `tensors` as they were."""
+def record(
+    function: Callable[[], None], tensors: list[Tensor], *, priority: int = 0
+) -> Callable[[], None]:
+    """A CUDA graph of `function`. Warming up and recording must leave `tensors` as they were. A
+    graph keeps the priority it was recorded with, whatever stream it is replayed on."""
     saved = [tensor.clone() for tensor in tensors]
-    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream = torch.cuda.Stream(priority=priority)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(WARM_UP):
             function()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=stream):
         function()
     for tensor, value in zip(tensors, saved, strict=True):
         tensor.copy_(value)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,12 +26,18 @@ from warpzone.config import TrainConfig
 from warpzone.data.stacking import stack_frames, stack_sequence
 from warpzone.data.types import Rollout
 from warpzone.model.agent import Agent
-from warpzone.train.actor import autocast, record
+from warpzone.train.actor import autocast
+from warpzone.train.adaptive import Adaptive
+from warpzone.train.augment import Augmentation
 from warpzone.train.compiling import compiled
+from warpzone.train.graphs import Kept, OptimiserSteps
 from warpzone.train.replaying import Replaying
 from warpzone.train.seeds import generator
+from warpzone.watch.pulse import Pulse
 
 MAX_SKIPPED_IN_A_ROW = 5
+#: Where the loss scale of float16 begins.
+FIRST_SCALE = 8192.0
 STATISTICS = (
     "loss_total",
     "loss_policy",
@@ -59,16 +66,23 @@ class Learner:
             agent, learning_rate=config.lr, weight_decay=config.weight_decay
         )
         self._graphs = config.cuda_graphs and device.type == "cuda"
+        self._whole_lanes = config.algo == "vtrace" or config.memory != "none"
         if self._graphs:
             for group in self.optimizer.param_groups:
                 group["lr"] = torch.tensor(config.lr, device=device)
                 group["capturable"] = True
-        self.updater = Updater(self.optimizer, max_norm=config.clip_grad)
+        half = config.amp and config.amp_dtype == "float16" and device.type == "cuda"
+        self.updater = Updater(
+            self.optimizer, max_norm=config.clip_grad, loss_scale=FIRST_SCALE if half else None
+        )
         self.ema = Ema(agent, config.ema) if config.ema else None
         self.learning_rate = Schedule(
             config.lr, config.lr * config.lr_final, "cosine", warmup=config.warmup
         )
         self.entropy = Anneal(config.entropy, config.entropy_final)
+        self.adaptive = Adaptive(config)
+        self.augmentation = Augmentation(config, device)
+        self.pulse = Pulse()
         self.replaying = Replaying(config, agent, device) if config.per else None
         self._act = compiled(agent.act, config)
         self._forward = compiled(agent.forward, config)
@@ -78,23 +92,28 @@ class Learner:
         self._sums = torch.zeros(len(STATISTICS), device=device)
         self._replayed_sums = torch.zeros_like(self._sums)
         self._order = generator(config.seed, "order")
-        self._rows: dict[str, Tensor] = {}
-        #: The minibatches of one optimiser step, one after the other.
-        self._index = torch.zeros(
-            config.minibatch * config.grad_accum, dtype=torch.int64, device=device
-        )
-        self._recorded: dict[int, Callable[[], None]] = {}
+        #: What steps read of a rollout, but for its frames.
+        self._rows = Kept()
+        #: The minibatches of one optimiser step, one after the other: steps, or whole lanes.
+        self._piece = config.minibatch
+        if self._whole_lanes:
+            self._piece = max(1, config.minibatch // config.rollout_steps)
+        self._index = torch.zeros(self._piece * config.grad_accum, dtype=torch.int64, device=device)
+        counters = [self._sums, self._stop, self._kl]
+        self._steps = OptimiserSteps(self.updater, counters, enabled=self._graphs)
 
     # --- one update -----------------------------------------------------------------------------
     def update(self, rollout: Rollout, progress: float) -> dict[str, float]:
         """Learns from a rollout; `progress` is the share of the run that is done."""
-        rate, bonus = self.learning_rate(progress), self.entropy(progress)
+        self.pulse.enter("learn")
+        rate = self.learning_rate(progress) * self.adaptive.lr_scale
+        bonus = self.entropy(progress) * self.adaptive.entropy_scale
         set_learning_rate(self.optimizer, rate)
         self._entropy_bonus.fill_(bonus)
         self._stop.zero_()
         self._sums.zero_()
         self._replayed_sums.zero_()
-        if self.config.algo == "vtrace" or self.config.memory != "none":
+        if self._whole_lanes:
             self._learn_lanes(rollout)
         else:
             self._learn_steps(rollout)
@@ -122,18 +141,61 @@ class Learner:
             "updates_vetoed": float(report.vetoed),
             "learning_rate": rate,
             "entropy_bonus": bonus,
+            **self.adaptive.metrics(),
         }
+
+    # --- what a checkpoint holds ----------------------------------------------------------------
+    def state_dict(self) -> dict[str, Any]:
+        """Everything the next update depends on but for the weights and the replay."""
+        return {
+            "updater": self.updater.state_dict(),
+            "order": self._order.get_state(),
+            "adaptive": self.adaptive.state_dict(),
+            "augmentation": self.augmentation.state_dict(),
+            "ema": self.ema.state_dict() if self.ema is not None else None,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes up a saved state; the weights come first. Averages that were not saved begin with
+        the weights."""
+        self.updater.load_state_dict(state["updater"])
+        self._order.set_state(state["order"])
+        self.adaptive.load_state_dict(state["adaptive"])
+        self.augmentation.load_state_dict(state.get("augmentation", {}))
+        if self.ema is not None:
+            self.ema = Ema(self.agent, self.config.ema)
+            if state["ema"] is not None:
+                self.ema.load_state_dict(state["ema"])
 
     # --- single steps in random order: networks without memory ----------------------------------
     def _learn_steps(self, rollout: Rollout) -> None:
-        config = self.config
-        self._prepare(rollout)
-        total = rollout.length * rollout.lanes
-        for _ in range(config.epochs):
+        returns = gae(_steps(rollout), gamma=self.config.gamma, lam=self.config.gae_lambda)
+        self._rows.put(
+            {
+                "age": rollout.age,
+                "actions": rollout.actions.flatten(),
+                "previous": rollout.previous_actions[:-1].flatten(),
+                "log_prob": rollout.log_prob.flatten(),
+                "advantages": returns.advantages.flatten(),
+                "targets": returns.targets.flatten(),
+                "free": ~rollout.forced.flatten(),
+            }
+        )
+
+        def step() -> None:
+            for index in torch.split(self._index, self._piece):
+                self._minibatch(rollout.frames, index)
+            self._step()
+
+        self._pass_over(rollout, rollout.length * rollout.lanes, step)
+
+    def _pass_over(self, rollout: Rollout, total: int, step: Callable[[], None]) -> None:
+        """Optimiser steps over all `total` parts of a rollout, in a new order each time."""
+        for _ in range(self.config.epochs):
             order = torch.randperm(total, generator=self._order).to(self.device)
             for index in torch.split(order, len(self._index)):
                 self._index.copy_(index)
-                self._run(rollout)
+                self._steps.run(rollout.frames, step)
             if self._stopped():
                 break
 
@@ -142,58 +204,11 @@ class Learner:
         the rest of the passes runs, and is vetoed there."""
         return self.device.type == "cpu" and bool(self._stop)
 
-    def _prepare(self, rollout: Rollout) -> None:
-        """Flat rows of what a minibatch needs, always in the same memory."""
-        returns = gae(_steps(rollout), gamma=self.config.gamma, lam=self.config.gae_lambda)
-        rows = {
-            "age": rollout.age,
-            "actions": rollout.actions.flatten(),
-            "previous": rollout.previous_actions[:-1].flatten(),
-            "log_prob": rollout.log_prob.flatten(),
-            "advantages": returns.advantages.flatten(),
-            "targets": returns.targets.flatten(),
-            "free": ~rollout.forced.flatten(),
-        }
-        for name, value in rows.items():
-            if name in self._rows:
-                self._rows[name].copy_(value)
-            else:
-                self._rows[name] = value.clone()
-
-    def _run(self, rollout: Rollout) -> None:
-        def update() -> None:
-            for index in torch.split(self._index, self.config.minibatch):
-                self._minibatch(rollout.frames, index)
-            self._step()
-
-        if not self._graphs:
-            update()
-            return
-        place = rollout.frames.data_ptr()
-        if place not in self._recorded:
-            self._recorded[place] = self._record(update)
-        self._recorded[place]()
-
-    def _record(self, function: Callable[[], None]) -> Callable[[], None]:
-        """Recording runs updates for real; everything they change is put back. The optimiser makes
-        its state with its first update, so that one comes before."""
-        counters = [self._sums, self._stop, self._kl]
-        if not self.optimizer.state:
-            changed = [*self.updater.tensors(), *counters]
-            before = [tensor.clone() for tensor in changed]
-            function()
-            for tensor, value in zip(changed, before, strict=True):
-                tensor.copy_(value)
-            for state in self.optimizer.state.values():
-                for part in state.values():
-                    part.zero_()
-        return record(function, [*self.updater.tensors(), *counters])
-
     def _minibatch(self, frames: Tensor, index: Tensor) -> None:
         config, rows = self.config, self._rows
         lanes = config.num_envs
         steps, lane = index // lanes, index % lanes
-        obs = stack_frames(frames, rows["age"], steps, lane)
+        obs = self.augmentation.steps(stack_frames(frames, rows["age"], steps, lane))
         starts = rows["age"][steps, lane] == 0
         with autocast(config, self.device):
             output = self._act(obs, rows["previous"][index], (), starts)
@@ -215,33 +230,47 @@ class Learner:
     # --- whole lanes: networks with memory, and V-trace -----------------------------------------
     def _learn_lanes(self, rollout: Rollout) -> None:
         config = self.config
-        returns = None
+        rollout = self._held(rollout) if self._graphs else rollout
+        returns: Returns | None = None
         if config.algo != "vtrace":
             returns = gae(_steps(rollout), gamma=config.gamma, lam=config.gae_lambda)
-        for _ in range(config.epochs):
-            order = torch.randperm(rollout.lanes, generator=self._order).to(self.device)
-            for pieces in self._pieces(order):
-                for lanes in pieces:
-                    part = rollout.select(lanes)
-                    if returns is None:
-                        self._vtrace_lanes(part, len(pieces))
-                    else:
-                        chosen = Returns(*(values[:, lanes] for values in returns))
-                        self._gae_lanes(part, chosen, len(pieces))
-                self._step()
-            if self._stopped():
-                break
+            if self._graphs:
+                self._rows.put(returns._asdict())
+                returns = Returns(*(self._rows[name] for name in Returns._fields))
+
+        def step() -> None:
+            for lanes in torch.split(self._index, self._piece):
+                part = rollout.select(lanes)
+                if returns is None:
+                    self._vtrace_lanes(part, config.grad_accum)
+                else:
+                    chosen = Returns(*(values[:, lanes] for values in returns))
+                    self._gae_lanes(part, chosen, config.grad_accum)
+            self._step()
+
+        self._pass_over(rollout, rollout.lanes, step)
+
+    def _held(self, rollout: Rollout) -> Rollout:
+        """The rollout with all but its frames where graphs expect it."""
+        values = {
+            name: value
+            for name, value in rollout._asdict().items()
+            if isinstance(value, Tensor) and name != "frames"
+        }
+        state = {f"state{index}": part for index, part in enumerate(rollout.state)}
+        self._rows.put(values | state)
+        held = {name: self._rows[name] for name in values}
+        return rollout._replace(**held, state=tuple(self._rows[name] for name in state))
 
     def _pieces(self, lanes: Tensor) -> list[tuple[Tensor, ...]]:
-        """Lanes in minibatches, and these in optimiser steps."""
-        config = self.config
-        minibatches = torch.split(lanes, max(1, config.minibatch // config.rollout_steps))
-        starts = range(0, len(minibatches), config.grad_accum)
-        return [minibatches[start : start + config.grad_accum] for start in starts]
+        """Replayed lanes in minibatches, and these in optimiser steps."""
+        minibatches = torch.split(lanes, self._piece)
+        starts = range(0, len(minibatches), self.config.grad_accum)
+        return [minibatches[start : start + self.config.grad_accum] for start in starts]
 
     def _sequence(self, part: Rollout) -> tuple[Tensor, Tensor]:
         """Logits and values of every observation, the one after the last step included."""
-        obs = stack_sequence(part.frames, part.age)
+        obs = self.augmentation.sequences(stack_sequence(part.frames, part.age))
         with autocast(self.config, self.device):
             output = self._forward(obs, part.previous_actions, part.state, part.starts)
         return output.logits.float(), output.value.float()
@@ -330,6 +359,7 @@ class Learner:
             self._stop |= self._kl > self.config.target_kl
             veto = self._stop
         self.updater.step(veto)
+        self.pulse.beat()
         self._kl.zero_()
 
 

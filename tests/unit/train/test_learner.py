@@ -10,7 +10,7 @@ from tiny_runs import CPU, make_agent, make_collector, same, tiny
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.data.types import Rollout
 from warpzone.model.agent import Agent
-from warpzone.train import learner as learner_module
+from warpzone.train import graphs
 from warpzone.train.compiling import check_compiler, compiled
 from warpzone.train.learner import Learner, LearningError
 
@@ -135,7 +135,14 @@ def test_a_compiler_that_does_not_work_is_refused(monkeypatch: pytest.MonkeyPatc
         check_compiler(tiny(compile=True, cuda_graphs=False), CPU)
 
 
-def test_recording_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [{"epochs": 2, "target_kl": 0.5}, {"algo": "vtrace"}, {"memory": "gru", "epochs": 2}],
+    ids=["steps", "vtrace", "gru"],
+)
+def test_recording_leaves_no_trace(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
     # What comes before a CUDA graph is the same on the CPU: the updates that make the optimiser's
     # state and warm up are undone.
     def record(function: Callable[[], None], tensors: list[torch.Tensor]) -> Callable[[], None]:
@@ -145,13 +152,13 @@ def test_recording_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
             tensor.copy_(value)
         return function
 
-    monkeypatch.setattr(learner_module, "record", record)
-    config = tiny(epochs=2, grad_accum=2, target_kl=0.5)
+    monkeypatch.setattr(graphs, "record", record)
+    config = tiny(grad_accum=2, **changes)
     rollout = rollout_of(config, make_agent(config))
     plain, expected = updated(rollout, config)
     recorded = Learner(config, make_agent(config), CPU)
-    recorded._graphs = True
+    recorded._graphs = recorded._steps.enabled = True
     report = recorded.update(rollout, 0.0)
     assert same(recorded.agent, plain)
     assert report == expected
-    assert recorded.updater.report().updates == 2
+    assert recorded.updater.report().updates == config.epochs
