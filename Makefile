@@ -19,7 +19,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 FIXED_ADDRESSES := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 
 NATIVE_SOURCES := $(shell find engine cmake -name '*.[ch]pp' -o -name '*.cmake')
-PYTHON_SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name 'py.typed' -o -name '*.toml' -o -name '*.txt')
+PYTHON_SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name 'py.typed' -o -name '*.toml' -o -name '*.txt' \
+  -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.svg')
 CPP_STYLE := $(shell find engine -name '*.[ch]pp')
 
 .PHONY: help
@@ -49,10 +50,18 @@ build/installed.stamp: .venv/requirements.stamp pyproject.toml CMakeLists.txt $(
 	@mkdir -p build && touch $@
 
 .PHONY: test
-test: setup ## lint, engine tests under ASan+UBSan and TSan, all Python tests
+test: setup browser ## lint, engine tests under ASan+UBSan and TSan, all Python tests
 	$(MAKE) lint
 	$(MAKE) engine-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+# The dashboard's tests drive a real browser; without one they are skipped, and say so.
+.PHONY: browser
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	  { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "There is no Chromium here, so the browser tests will be skipped." >&2
 
 .PHONY: lint
 lint: build/installed.stamp ## ruff, mypy --strict, clang-format
@@ -76,7 +85,7 @@ define cmake
 endef
 
 # What uses threads; the rest says nothing under TSan and takes minutes there.
-THREADED := pool|async|lane|savestate
+THREADED := pool|async|lane|savestate|beginnings
 .PHONY: engine-test
 engine-test: setup ## the engine's own tests, under ASan+UBSan and TSan
 	$(call cmake,asan,-DWARPZONE_TESTS=ON "-DWARPZONE_SANITIZE=address;undefined")
@@ -104,6 +113,28 @@ long: setup ## the long checks: full oracles and performance targets (hours)
 oracle-long: setup ## every stage, three players, both ROMs and two whole games against FCEUmm
 	PYTHONPATH=tests/unit $(BIN)/python tests/oracle/retro_long.py --jobs $(JOBS) \
 	  --out benchmarks/oracle_retro.json
+
+KILLS ?= 200
+.PHONY: kill-test
+kill-test: setup ## kill a run 200 times, resume it each time, and compare it with one nobody killed
+	$(BIN)/python scripts/kill_test.py --kills $(KILLS) --out benchmarks/kill_test.json
+
+SOAK_MINUTES ?= 60
+.PHONY: soak
+soak: setup ## an hour of training; memory and files must stay as they are
+	$(BIN)/python scripts/soak.py --minutes $(SOAK_MINUTES) --out benchmarks/soak.json
+
+.PHONY: overhead
+overhead: setup ## what metrics, environment settings and a watched dashboard cost
+	$(BIN)/python benchmarks/overhead.py --rounds 9 --updates 12 --out benchmarks/overhead.json
+	$(BIN)/python benchmarks/dashboard_load.py --rounds 9 --updates 6 --out benchmarks/dashboard_load.json
+	$(BIN)/python benchmarks/env_overhead.py --rounds 50
+
+.PHONY: stability
+stability: setup ## construct, reset, close and play, again and again: native, sync and async
+	$(BIN)/python scripts/native_stability.py
+	$(BIN)/python scripts/run_sync_regression.py --trials 50 --num-envs 8
+	$(BIN)/python scripts/run_async_regression.py --trials 20 --num-envs 8
 
 FUZZ_RUNS ?= 1000000
 CLANGXX ?= $(shell for v in '' -22 -21 -20 -19 -18 -17 -16 -15 -14; do command -v clang++$$v && break; done)

@@ -41,7 +41,6 @@ def few_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     few = partial(evaluate.evaluate, delays=(0, 7, 30))
     monkeypatch.setattr("warpzone.train.loop.evaluate", few)
     monkeypatch.setattr(evaluate, "STUCK_AFTER", 20)
-    monkeypatch.setattr("warpzone.eval.replay_video.STUCK_AFTER", 20)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -198,31 +197,6 @@ def test_interrupt_saves_the_weights(
     agent, config = load_agent(tmp_path / "cut")
     assert config.run_name == "cut"
     assert all(bool(part.isfinite().all()) for part in agent.parameters())
-
-
-def test_video_shows_what_was_played(tmp_path: Path) -> None:
-    """The frames are those of the same lane stepped the usual way: its last one is the same."""
-    from warpzone import _engine, native, rom
-    from warpzone.eval.replay_video import _Lane, candidates, draw, play
-    from warpzone.model.agent import Agent
-    from warpzone.run.folder import model_spec
-
-    config = TrainConfig(num_envs=8, rollout_steps=16, minibatch=64, size=42, hidden_size=32)
-    torch.manual_seed(0)
-    agent = Agent(model_spec(config, 7))
-    image = rom.find()
-    program: _engine.NativeProgram | None = native.load(image)
-    episode = play(agent, config, image, program, stage="1-2", start_delay=5)
-    frames = list(draw(episode, config, image, program))
-    lane = _Lane(config, image, program, "1-2", 5)
-    for action in episode.actions:
-        lane.step(action)
-    assert (lane["start_delay"], lane["furthest_x"]) == (5, episode.furthest_x)
-    assert (frames[-1] == lane.vector.screen(0)).all()
-    whole = len(episode.actions) * config.frame_skip + 1
-    assert whole - config.frame_skip < len(frames) <= whole
-    lane.vector.close()
-    assert candidates([], ["1-1"])[0] == ("1-1", 0)
 
 
 def test_video_prefers_clears() -> None:

@@ -155,7 +155,14 @@ class Updater:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.optimizer.load_state_dict(state["optimizer"])
+        saved = state["optimizer"]["state"]
+        for index, parameter in enumerate(self.parameters):
+            for name, value in saved.get(index, {}).items():
+                if name != "step" and value.shape != parameter.shape:
+                    raise ValueError("the saved optimiser is of another network")
+        # Rates and flags belong to the configuration and the device, not to what was saved.
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": saved, "param_groups": groups})
         self._counts.copy_(state["counts"])
         self._good.copy_(state["good"])
         if self.scales_loss:

@@ -23,12 +23,30 @@ def resolve(words: Sequence[str], *, prog: str, about: str) -> TrainConfig:
     """The configuration that a preset and flags describe. `--help` prints the flags and ends the
     program."""
     rest = list(words)
-    base = preset_config(take(rest, "--preset") or DEFAULT_PRESET)
-    run_name = os.environ.get("RUN_NAME") or base.run_name
-    flags = _parse(rest, base.replace(run_name=run_name), prog, about)
+    preset = take(rest, "--preset")
+    run_name = os.environ.get("RUN_NAME", "")
+    base = _resumed_config(rest, run_name) if preset is None else None
+    if base is None:
+        base = preset_config(preset or DEFAULT_PRESET)
+    auto_mem = os.environ.get("AUTO_MEM") == "1" or base.auto_mem
+    base = base.replace(run_name=run_name or base.run_name, auto_mem=auto_mem)
+    flags = _parse(rest, base, prog, about)
     config = TrainConfig(**dataclasses.asdict(flags))
     check(config)
     return config
+
+
+def _resumed_config(words: Sequence[str], run_name: str) -> TrainConfig | None:
+    """A run that goes on has its own configuration, so that its flags need not be given again."""
+    from warpzone.run.resume import saved_config
+
+    given = {name: take(list(words), f"--{name}") for name in ("resume", "run-name", "runs-dir")}
+    if given["resume"] in (None, "never"):
+        return None
+    defaults = {"resume": given["resume"], "run_name": given["run-name"] or run_name}
+    if given["runs-dir"]:
+        defaults["runs_dir"] = given["runs-dir"]
+    return saved_config(TrainConfig().replace(**defaults))
 
 
 def preset_config(name: str) -> TrainConfig:

@@ -10,8 +10,14 @@ from collections.abc import Sequence
 #: `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
     "train": "train an agent",
+    "checkpoints": "list, inspect, verify, prune and migrate checkpoints",
+    "dashboard": "look at runs in a browser",
+    "eval": "evaluate an agent: every start delay, argmax and sampled, one life",
+    "video": "a video of an agent at play: overlays, mosaic, slow motion",
+    "map": "a full-length picture of a stage, and where agents die on it",
+    "report": "one self-contained HTML file about one or more runs",
     "rom": "install, show and verify the ROM",
-    "play": "play a stage or a movie: scripted, random or by keyboard",
+    "play": "play a stage or a movie: an agent, scripted, random or by keyboard",
     "bench": "measure speed, as JSON",
     "doctor": "check this installation and say what to do about each problem",
 }

@@ -67,42 +67,67 @@ def _estimate(config: TrainConfig) -> int:
 
 
 def _train(config: TrainConfig) -> int:
-    import torch
     from safetensors import SafetensorError
 
+    from warpzone.env.backends.interface import BackendError
+    from warpzone.run.sidecar import CheckpointError
     from warpzone.train.estimate import refuse_impossible
+    from warpzone.train.ladder import out_of_memory
     from warpzone.train.learner import LearningError
-    from warpzone.train.loop import Run, choose_device
+    from warpzone.train.loop import choose_device
     from warpzone.train.observers import make_observers
+    from warpzone.train.session import train
+    from warpzone.train.stopping import Interrupted, signals
 
     device = choose_device(config)
-    if device.type == "cpu":
-        why = "--device cpu" if config.device == "cpu" else "PyTorch sees no CUDA device here"
-        _say(f"{why}: the network runs on the CPU")
-    refuse_impossible(config, device)
-    training: Run | None = None
+    _say_device(config, device.type)
+    if not config.auto_mem:
+        refuse_impossible(config, device)
+    trained = _Trained()
     try:
-        training = Run(config, make_observers(config))
-        _say(f"{training.folder.path} on {device}")
-        result = _learn(training)
+        with signals() as stop:
+            result = train(config, make_observers, stop, trained.learn)
+    except Interrupted as interrupted:
+        return _interrupted(trained.run, interrupted.exit_code)
     except KeyboardInterrupt:
-        return _interrupted(training)
-    except LearningError as error:
+        return _interrupted(trained.run, INTERRUPTED)
+    except (LearningError, CheckpointError, BackendError) as error:
         return _fail(str(error), 1)
-    except torch.OutOfMemoryError as error:
-        return _fail(f"the GPU is full ({str(error).split('.')[0]}); lower --minibatch", 1)
     except (OSError, SafetensorError) as error:
-        return _fail(_unwritable(error, config, training), 1)
-    _finish(result, str(device))
+        return _fail(_unwritable(error, config, trained.run), 1)
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        text = str(error).strip().split(".")[0]
+        return _fail(f"memory ran out ({text}); lower --minibatch or add --auto-mem", 1)
+    _finish(result, device.type)
     return 0
 
 
-def _learn(training: Run) -> Result:
-    from warpzone.train.progress import Progress
+def _say_device(config: TrainConfig, device: str) -> None:
+    if device != "cpu":
+        return
+    why = "--device cpu" if config.device == "cpu" else "PyTorch sees no CUDA device here"
+    _say(f"{why}: the network runs on the CPU")
+    if config.max_cost_gpu_hours:
+        _say("--max-cost-gpu-hours counts nothing on the CPU", "warn")
 
-    config = training.config
-    with Progress(config, f"warpzone · {config.stages} · {training.folder.path}") as progress:
-        return training.train(progress)
+
+class _Trained:
+    """Remembers the run that is being trained, for what is to be said when it fails."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+
+    def learn(self, run: Run) -> Result:
+        """Trains with a display."""
+        from warpzone.train.stopping import Quiet
+
+        self.run = run
+        config = run.config
+        _say(f"{run.folder.path} on {run.device}")
+        with Quiet(config, f"warpzone · {config.stages} · {run.folder.path}") as progress:
+            return run.train(progress)
 
 
 def _finish(result: Result, device: str) -> None:
@@ -129,21 +154,18 @@ def _finish(result: Result, device: str) -> None:
     print(f"[train] weights, metrics, episodes and evaluations: {result.folder}")
 
 
-def _interrupted(training: Run | None) -> int:
-    """Ctrl-C keeps what was learned."""
-    from warpzone.run.folder import WEIGHTS
-
+def _interrupted(training: Run | None, code: int) -> int:
+    """Nothing is lost but the update at hand."""
     if training is None:
         _say("interrupted before the first step", "warn")
-        return INTERRUPTED
-    meta = {"global_step": training.global_step, "seconds": training.seconds}
-    try:
-        path = training.folder.save_weights(WEIGHTS, training._evaluated_agent(), meta)
-    except OSError as error:
-        _say(f"interrupted at step {training.global_step:,}; weights not saved: {error}", "warn")
+        return code
+    folder = training.folder.path
+    where = f"step {training.global_step:,} (update {training.global_update:,})"
+    if training.saver.update == training.global_update:
+        _say(f"interrupted at {where}; go on with: {PROG} --resume {folder}", "warn")
     else:
-        _say(f"interrupted at step {training.global_step:,}; weights saved in {path}", "warn")
-    return INTERRUPTED
+        _say(f"interrupted at {where}, which is not saved", "warn")
+    return code
 
 
 def _unwritable(error: Exception, config: TrainConfig, training: Run | None) -> str:
@@ -158,7 +180,9 @@ def _unwritable(error: Exception, config: TrainConfig, training: Run | None) -> 
 
 
 def _say(text: str, kind: str = "") -> None:
-    print(f"[train]{f'[{kind}]' if kind else ''} {text}", file=sys.stderr, flush=True)
+    from warpzone.train.stopping import say
+
+    say(f"[train]{f'[{kind}]' if kind else ''} {text}")
 
 
 def _fail(sentence: str, code: int) -> int:

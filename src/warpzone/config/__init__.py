@@ -11,16 +11,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpzone.config.adaptive import AdaptiveConfig
 from warpzone.config.algorithm import AlgorithmConfig
+from warpzone.config.backend import BackendConfig
+from warpzone.config.checkpointing import CheckpointConfig
 from warpzone.config.checks import out_of_range
 from warpzone.config.contradictions import contradictions
+from warpzone.config.curriculum import CurriculumConfig
+from warpzone.config.dashboard import DashboardConfig
+from warpzone.config.filming import FilmConfig
+from warpzone.config.metrics import MetricsConfig
 from warpzone.config.network import NetworkConfig
 from warpzone.config.optimisation import OptimisationConfig
-from warpzone.config.play import PlayConfig
+from warpzone.config.play import PlayConfig, folded
 from warpzone.config.replay import ReplayConfig
 from warpzone.config.reward import RewardConfig
 from warpzone.config.run import RunConfig
+from warpzone.config.starts import StartConfig
+from warpzone.config.watching import WatchConfig
 from warpzone.env.actions import action_table
+from warpzone.env.script import parse_start
 from warpzone.env.stages import parse_stages
 
 PRESETS = Path(__file__).parent.parent / "presets"
@@ -32,6 +42,15 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class TrainConfig(
+    FilmConfig,
+    BackendConfig,
+    CurriculumConfig,
+    StartConfig,
+    WatchConfig,
+    MetricsConfig,
+    AdaptiveConfig,
+    CheckpointConfig,
+    DashboardConfig,
     RunConfig,
     OptimisationConfig,
     ReplayConfig,
@@ -44,14 +63,18 @@ class TrainConfig(
     the first."""
 
     def __post_init__(self) -> None:
+        try:
+            for name, value in folded(self).items():
+                object.__setattr__(self, name, value)
+            parse_stages(self.stages)
+            action_table(self.actions)
+            if self.scripted_sequence:
+                parse_start(self.scripted_sequence)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
         for refused, message in (*out_of_range(self), *contradictions(self)):
             if refused:
                 raise ConfigError(message)
-        try:
-            parse_stages(self.stages)
-            action_table(self.actions)
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
 
     @property
     def steps_per_update(self) -> int:

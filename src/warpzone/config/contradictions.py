@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from warpzone.config.checks import Refusal
+from warpzone.config import backend
+from warpzone.config.checks import Refusal, flag
+from warpzone.env.actions import BUTTONS, action_table
+from warpzone.env.stages import parse_stages
+
+RIGHT = BUTTONS["RIGHT"]
 
 if TYPE_CHECKING:
     from warpzone.config import TrainConfig
@@ -13,6 +18,7 @@ if TYPE_CHECKING:
 
 def contradictions(config: TrainConfig) -> Iterator[Refusal]:
     """Fields that do not go together."""
+    yield from backend.refusals(config)
     batch = config.steps_per_update
     yield (
         config.num_envs % config.groups != 0,
@@ -64,4 +70,101 @@ def contradictions(config: TrainConfig) -> Iterator[Refusal]:
         config.memory == "gtrxl" and config.hidden_size % config.memory_heads != 0,
         f"--hidden-size {config.hidden_size} does not divide into "
         f"{config.memory_heads} attention heads",
+    )
+    yield (
+        config.control and not config.dashboard,
+        "--control is about the dashboard; add --dashboard",
+    )
+    for what in ("entropy", "lr"):
+        low, high = getattr(config, f"adaptive_{what}_min"), getattr(config, f"adaptive_{what}_max")
+        yield (
+            not low <= 1.0 <= high,
+            f"--adaptive-{what}-min {low:g} and --adaptive-{what}-max {high:g} must have 1, the "
+            "schedule itself, between them",
+        )
+    yield (
+        config.fail_on_stall and config.stall_timeout == 0,
+        "--fail-on-stall needs a --stall-timeout above 0",
+    )
+    yield from _rewards(config)
+    yield from _stages(config)
+    yield from _starts(config)
+
+
+def _rewards(config: TrainConfig) -> Iterator[Refusal]:
+    for name in ("reward_distance_weight", "reward_scale", "death_penalty"):
+        steps, final = f"{name}_anneal_steps", f"{name}_final"
+        yield (
+            getattr(config, steps) > 0 and getattr(config, final) is None,
+            f"{flag(steps)} needs {flag(final)}, where to anneal to",
+        )
+    for name in ("death_penalty_start", "death_penalty_final"):
+        value = getattr(config, name)
+        yield (
+            value is not None and value > 0,
+            f"{flag(name)} is added to the reward, so a penalty is negative, not {value}",
+        )
+    yield (
+        (config.milestone_interval > 0) != (config.milestone_bonus != 0.0),
+        "--milestone-interval and --milestone-bonus need each other",
+    )
+    shaped = (
+        config.reward_score_weight != 0.0
+        or config.reward_scale_start != 1.0
+        or config.reward_scale_final is not None
+        or config.milestone_interval > 0
+    )
+    yield (
+        config.reward == "gym" and shaped,
+        "--reward gym is never shaped; use --reward shaped, which adds shaping to it",
+    )
+
+
+def _stages(config: TrainConfig) -> Iterator[Refusal]:
+    several = len(set(parse_stages(config.stages))) > 1
+    yield (
+        config.whole_game and (config.stage_span > 0 or config.random_stage),
+        "--whole-game plays every stage in turn; leave out --stage-span and --random-stage",
+    )
+    yield (
+        config.curriculum != "none" and not several,
+        "--curriculum chooses among stages, and there is only one; add --stages or --random-stage",
+    )
+    yield (
+        config.curriculum != "none" and config.stage_span > 0 and not config.random_stage,
+        "--curriculum draws the stage at every reset; add --random-stage to --stage-span",
+    )
+    yield (
+        config.archive_share > 0 and config.frame_stack > config.rollout_steps,
+        f"--archive-share needs rollouts of at least --frame-stack {config.frame_stack} steps",
+    )
+    pictures = config.color or config.crop_status_bar or config.max_last_two
+    yield (
+        config.observation == "tiles" and (pictures or config.augment_brightness > 0),
+        "--observation tiles has no picture that could be coloured, cropped or made brighter",
+    )
+
+
+def _starts(config: TrainConfig) -> Iterator[Refusal]:
+    masks = action_table(config.actions).masks
+    action = config.forward_action_id
+    yield (
+        action is not None and not 0 <= action < len(masks),
+        f"--forward-action-id must be in 0..{len(masks) - 1}, and is {action}",
+    )
+    yield (
+        action is not None and config.probe_forward_actions > 0,
+        "--probe-forward-actions finds what --forward-action-id says; give one of them",
+    )
+    yield (
+        (config.auto_bootstrap_threshold > 0) != (config.auto_bootstrap_frames > 0),
+        "--auto-bootstrap-threshold and --auto-bootstrap-frames need each other",
+    )
+    moves = config.scripted_forward_frames > 0 or config.auto_bootstrap_frames > 0
+    yield (
+        moves
+        and action is None
+        and config.probe_forward_actions == 0
+        and not any(mask & RIGHT for mask in masks),
+        "no action of the set presses RIGHT; give --forward-action-id or --probe-forward-actions",
     )

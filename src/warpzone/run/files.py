@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
+import re
+import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+
+#: Read at a time.
+BLOCK = 1 << 20
+#: Left free by whoever writes: the disk is not ours alone.
+SPARE = 16 << 20
+#: A file that was being written when its process died.
+TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}")
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
@@ -15,12 +26,12 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}")
     try:
         write(temporary)
-        _flush(temporary)
+        flush(temporary)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _flush(path.parent)
+    flush(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -28,13 +39,70 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda temporary: _write(temporary, text))
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_text(text)
+def append_text(path: Path, text: str) -> None:
+    """Adds whole lines to a file, or nothing: what a full disk leaves of them is taken back. Half a
+    line that a killed process left at the end is taken away first."""
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        size = os.fstat(handle).st_size
+        whole = _end_of_lines(handle, size)
+        if whole < size:
+            os.ftruncate(handle, whole)
+        rest = memoryview(text.encode())
+        try:
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+        except OSError:
+            # A device cannot be cut, and has no length to keep either.
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, whole)
+            raise
+    finally:
+        os.close(handle)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
+    """Waits until a file or folder is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def require_space(folder: Path, size: int) -> None:
+    """Raises OSError unless so many bytes, and some to spare, are free where `folder` is."""
+    free = shutil.disk_usage(folder).free
+    if free < size + SPARE:
+        raise OSError(
+            f"a checkpoint of {size / 2**20:.1f} MiB does not fit into {folder}: "
+            f"{free / 2**20:.1f} MiB are free there and {SPARE >> 20} MiB stay so"
+        )
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Takes away what processes that are no more were writing. Only for a folder of one's own."""
+    for path in folder.glob(".*"):
+        if TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+
+
+def _end_of_lines(handle: int, size: int) -> int:
+    """The largest place up to `size` that is the file's start or follows a line's end."""
+    while size > 0:
+        start = max(0, size - BLOCK)
+        found = os.pread(handle, size - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        size = start
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)

@@ -7,17 +7,22 @@ import time
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from warpzone.config import ConfigError, TrainConfig, from_dict
+from warpzone.metrics.rotation import drop_after
+from warpzone.metrics.sinks.jsonl import JsonLines
 from warpzone.model.agent import Agent
 from warpzone.model.spec import ModelSpec
-from warpzone.run.files import write_atomically, write_text
+from warpzone.run.files import flush, remove_leftovers, write_atomically, write_text
+from warpzone.run.lock import RunLock
 
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
 EPISODES = "episodes.jsonl"
+EVALS = "evals.jsonl"
+CHECKPOINTS = "checkpoints"
 WEIGHTS = "weights.safetensors"
 BEST = "best.safetensors"
 
@@ -27,6 +32,8 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock: RunLock | None = None
+        self.lines = JsonLines(path)
 
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
@@ -34,17 +41,60 @@ class RunFolder:
         name = config.run_name or time.strftime("%Y%m%d-%H%M%S")
         path = Path(config.runs_dir) / name
         if (path / CONFIG).exists():
-            raise ConfigError(f"the run {path} exists already; choose another --run-name")
+            raise ConfigError(
+                f"the run {path} exists already; go on with it (--resume auto) or choose another "
+                "--run-name"
+            )
         path.mkdir(parents=True, exist_ok=True)
-        write_text(path / CONFIG, config.to_json())
-        return cls(path)
+        folder = cls(path)
+        folder.lock()
+        folder.write_config(config)
+        return folder
+
+    @classmethod
+    def reopen(cls, path: Path) -> RunFolder:
+        """The folder of a run that goes on; `rewind` comes next."""
+        folder = cls(path)
+        folder.lock()
+        return folder
+
+    def rewind(self, config: TrainConfig, global_step: int) -> None:
+        """Takes away what was written after the step that the run goes on from, and half lines and
+        half files with it."""
+        for name in (METRICS, EPISODES, EVALS):
+            drop_after(self.lines, name, global_step)
+        for place in (self.path, self.checkpoints):
+            remove_leftovers(place)
+        self.write_config(config)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints are."""
+        return self.path / CHECKPOINTS
+
+    def lock(self) -> None:
+        """Keeps other processes from training here."""
+        self._lock = RunLock(self.path)
+
+    def close(self) -> None:
+        """Lets other processes train here."""
+        if self._lock is not None:
+            self._lock.close()
+
+    def write_config(self, config: TrainConfig) -> None:
+        """The configuration; how it was resumed is not part of it."""
+        kept = config.replace(resume="never", resume_relax_match=False, run_name=self.path.name)
+        write_text(self.path / CONFIG, kept.to_json())
+
+    def flush(self) -> None:
+        """Waits until the rows written so far are on the disk."""
+        for name in (METRICS, EPISODES, EVALS):
+            if (self.path / name).is_file():
+                flush(self.path / name)
 
     def append(self, name: str, rows: list[dict[str, Any]]) -> None:
-        """Adds lines to a JSONL file, each written whole."""
-        if rows:
-            text = "".join(json.dumps(row) + "\n" for row in rows)
-            with (self.path / name).open("a") as file:
-                file.write(text)
+        """Adds lines to a JSONL file, each written whole, from any thread."""
+        self.lines.append(name, rows)
 
     def save_weights(self, name: str, agent: Agent, meta: dict[str, Any]) -> Path:
         """The agent's weights as safetensors, with `meta` as text beside them inside the file."""
@@ -53,8 +103,13 @@ class RunFolder:
             key: value.detach().cpu().contiguous() for key, value in agent.state_dict().items()
         }
         text = {"meta": json.dumps(meta)}
-        write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata=text))
+        content = save(tensors, metadata=text)
+        write_atomically(path, lambda temporary: _write(temporary, content))
         return path
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 def load_config(path: Path) -> TrainConfig:
@@ -73,9 +128,10 @@ def model_spec(config: TrainConfig, actions: int) -> ModelSpec:
     return ModelSpec(
         actions=actions,
         stack=config.frame_stack,
-        height=config.size,
-        width=config.size,
-        encoder=config.encoder,
+        height=config.picture[0] // (3 if config.color else 1),
+        width=config.picture[1],
+        colors=3 if config.color else 1,
+        encoder="tiles" if config.observation == "tiles" else config.encoder,
         blocks=config.impala_blocks,
         features=config.hidden_size,
         width_multiplier=config.encoder_width,
@@ -90,13 +146,17 @@ def model_spec(config: TrainConfig, actions: int) -> ModelSpec:
 
 
 def load_agent(path: Path, name: str = "") -> tuple[Agent, TrainConfig]:
-    """A trained agent: the best weights of a run if there are any, else the last."""
+    """A trained agent: of a run the best weights if there are any, else those of the last
+    evaluation, else those of the newest checkpoint; or of a checkpoint, by any of its files."""
     from warpzone.env.actions import action_table
+    from warpzone.run.loading import find_weights
+    from warpzone.run.safe import read_weights
+    from warpzone.run.sidecar import CheckpointError
 
-    config = load_config(path)
-    file = path / (name or (BEST if (path / BEST).is_file() else WEIGHTS))
-    if not file.is_file():
-        raise ConfigError(f"{path} has no weights yet")
+    file, config = find_weights(path, name)
     agent = Agent(model_spec(config, len(action_table(config.actions).masks)))
-    agent.load_state_dict(load_file(file))
+    try:
+        agent.load_state_dict(read_weights(file, agent.state_dict()))
+    except (CheckpointError, OSError) as error:
+        raise ConfigError(f"{file} cannot be used: {error}") from error
     return agent, config

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from warpzone.config import TrainConfig
 from warpzone.data.types import Rollout
+from warpzone.env.actions import action_table
 from warpzone.model.agent import Agent
 from warpzone.run.timing import Clock
 from warpzone.train.actor import Actor
 from warpzone.train.episodes import EpisodeLog
-from warpzone.train.lanes import LaneGroup, Lanes
+from warpzone.train.guide import Guide
+from warpzone.train.lanes import COLUMN, LaneGroup, Lanes, lane_seeds
+from warpzone.train.packing import pack, unpack
 from warpzone.train.seeds import generator
+from warpzone.watch.pulse import Pulse
 
 
 class Store:
@@ -24,7 +32,7 @@ class Store:
         steps, lanes, stack = config.rollout_steps, config.num_envs, config.frame_stack
         pinned = device.type == "cuda"
         self.frames = torch.zeros(
-            (steps + stack, lanes, config.size, config.size), dtype=torch.uint8, device=device
+            (steps + stack, lanes, *config.picture), dtype=torch.uint8, device=device
         )
         self.actions = torch.zeros((steps, lanes), dtype=torch.int64, device=device)
         self.previous = torch.zeros((steps + 1, lanes), dtype=torch.int64, device=device)
@@ -36,6 +44,7 @@ class Store:
         self.rewards = torch.zeros((steps, lanes), pin_memory=pinned)
         self.terminated = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
         self.truncated = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
+        self.forced = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
         self.age = torch.zeros((steps + 1, lanes), dtype=torch.int64, pin_memory=pinned)
 
 
@@ -50,8 +59,10 @@ class Collector:
         self.agent = agent
         self.groups = groups
         self.device = device
-        self.episodes = EpisodeLog(config.num_envs)
+        self.episodes = EpisodeLog(config.num_envs, time_limit=config.episode_timeout_steps)
+        self.guide = Guide(config, groups)
         self.clock = Clock()
+        self.pulse = Pulse()
         self.actors = [Actor(config, agent, group.count, device) for group in groups]
         self._stores = [
             Store(config, agent.spec.actions, device)
@@ -64,9 +75,18 @@ class Collector:
             self._stream = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
         self._sampling = generator(config.seed, "actions")
         self._age = np.zeros(config.num_envs, np.int64)
+        self._counted = 0
+        #: Button mask -> action; 0 for masks that are no action.
+        self._action_of = np.zeros(256, np.int64)
+        for action, mask in reversed(list(enumerate(action_table(config.actions).masks))):
+            self._action_of[mask] = action
         self._history = torch.zeros_like(self._stores[0].frames[: config.frame_stack - 1])
         for group, actor in zip(groups, self.actors, strict=True):
             actor.frame.copy_(group.frames)
+
+    def prepare(self, global_step: int) -> None:
+        """Before a rollout that starts after so many steps of the run."""
+        self.guide.before(global_step)
 
     def collect(self) -> Rollout:
         """Plays `rollout_steps` steps in every lane. The tensors returned are written again by the
@@ -80,6 +100,7 @@ class Collector:
 
     def _collect(self) -> Rollout:
         config = self.config
+        self.pulse.enter("collect")
         store = self._stores[self._turn]
         self._turn = (self._turn + 1) % len(self._stores)
         store.frames[: config.frame_stack - 1] = self._history
@@ -95,8 +116,19 @@ class Collector:
                     if uniform is not None:
                         actor.uniform.copy_(uniform[step, group.lanes])
                     self._act(store, step, group, actor)
+            self.pulse.step()
         self._history = store.frames[-config.frame_stack : -1].clone()
+        with self.clock.time("other"):
+            self._tell_guide(store)
         return self._rollout(store, state)
+
+    def _tell_guide(self, store: Store) -> None:
+        """What came of the rollout: episodes that ended in it, and where the lanes are now."""
+        count, self._counted = self.episodes.total - self._counted, self.episodes.total
+        ended = self.episodes.fresh[len(self.episodes.fresh) - count :]
+        first = store.actions[: self.config.frame_stack] if self.config.archive_share else None
+        actions = np.zeros((0, 0), np.int64) if first is None else first.cpu().numpy()
+        self.guide.after(ended, self._age, actions)
 
     def _draw(self) -> Tensor | None:
         """[T, B, A]: what the CPU samples actions with. Drawn for all lanes at once, so that a
@@ -138,6 +170,8 @@ class Collector:
             store.rewards[step, group.lanes] = torch.from_numpy(group.rewards)
             store.terminated[step, group.lanes] = torch.from_numpy(group.terminated)
             store.truncated[step, group.lanes] = torch.from_numpy(group.truncated)
+            if self.guide.forces:
+                self._mark_forced(store, step, group, actor, ended)
             ages = self._age[group.lanes]
             ages += 1
             ages[ended] = 0
@@ -152,11 +186,35 @@ class Collector:
                 lanes = lanes.to(self.device)
                 store.final_value[step, group.lanes.start + lanes] = actor.value_of(lanes, frames)
 
+    def _mark_forced(
+        self,
+        store: Store,
+        step: int,
+        group: LaneGroup,
+        actor: Actor,
+        ended: NDArray[np.bool_],
+    ) -> None:
+        """Where a script pressed the buttons, the step is what it did and not what the policy
+        chose. Where an episode ended, `info` is that of the next one."""
+        columns = [COLUMN["forced"], COLUMN["buttons"]]
+        forced = group.info[:, columns[0]] != 0
+        if ended.any():
+            forced[ended] = group.final_info[ended, columns[0]] != 0
+        store.forced[step, group.lanes] = torch.from_numpy(forced)
+        if not forced.any():
+            return
+        buttons = np.where(ended, group.final_info[:, columns[1]], group.info[:, columns[1]])
+        lanes = torch.from_numpy(np.flatnonzero(forced)).to(self.device)
+        actions = torch.from_numpy(self._action_of[buttons[forced]]).to(self.device)
+        actor.action[lanes] = actions
+        store.actions[step, group.lanes.start + lanes] = actions
+        store.log_prob[step, group.lanes.start + lanes] = 0.0
+
     def _rollout(self, store: Store, state: list[tuple[Tensor, ...]]) -> Rollout:
         with self.clock.time("copy"):
-            rewards, terminated, truncated, age = (
-                part.to(self.device, non_blocking=True)
-                for part in (store.rewards, store.terminated, store.truncated, store.age)
+            host = (store.rewards, store.terminated, store.truncated, store.forced, store.age)
+            rewards, terminated, truncated, forced, age = (
+                part.to(self.device, non_blocking=True) for part in host
             )
             return Rollout(
                 frames=store.frames,
@@ -171,10 +229,85 @@ class Collector:
                 rewards=rewards,
                 terminated=terminated,
                 truncated=truncated & ~terminated,
-                forced=torch.zeros_like(terminated),
+                forced=forced,
                 state=tuple(torch.cat(parts) for parts in zip(*state, strict=True)),
             )
+
+    def state_dict(self, *, lanes: bool = True) -> dict[str, Any]:
+        """Everything the next rollout depends on but for the weights; `lanes`: with the games,
+        which can be saved between two rollouts only."""
+        state = {
+            "sampling": self._sampling.get_state(),
+            "episodes": self.episodes.state_dict(),
+            "guide": self.guide.state_dict(),
+        }
+        return {**state, **self._lanes()} if lanes else state
+
+    def _lanes(self) -> dict[str, Any]:
+        """In their order in the run, whatever their groups are."""
+        kept = [actor.kept() for actor in self.actors]
+        return {
+            "lanes": pack([state for group in self.groups for state in group.save()]),
+            "actors": {name: torch.cat([part[name] for part in kept]).cpu() for name in kept[0]},
+            "history": self._history.cpu().clone(),
+            "age": torch.from_numpy(self._age.copy()),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> str:
+        """Takes up a saved state. Says why all games start anew, if they have to."""
+        self._sampling.set_state(state["sampling"])
+        count, reason = self.config.num_envs, "they were not saved"
+        if "lanes" in state:
+            try:
+                self._load_lanes(state)
+                reason = ""
+            except (ValueError, RuntimeError) as error:
+                reason = str(error)
+        sums = {"returns": [0.0] * count, "steps": [0] * count}
+        if reason:
+            self._restart()
+        else:
+            sums = {name: state["episodes"][name][:count] for name in sums}
+        self.episodes.load_state_dict({**state["episodes"], **sums})
+        self._counted = self.episodes.total
+        if "guide" in state:
+            self.guide.load_state_dict(state["guide"])
+        return reason
+
+    @torch.no_grad()
+    def _load_lanes(self, state: Mapping[str, Any]) -> None:
+        """Of more lanes than there are, the first ones."""
+        lanes, count = unpack(state["lanes"]), self.config.num_envs
+        if len(lanes) < count:
+            raise ValueError(f"there are {len(lanes)} saved lanes, and {count} are needed")
+        for group, actor in zip(self.groups, self.actors, strict=True):
+            for name, part in actor.kept().items():
+                fitting(state["actors"][name][group.lanes], part)
+        self._history = fitting(state["history"][:, :count], self._history).to(
+            self.device, copy=True
+        )
+        for group, actor in zip(self.groups, self.actors, strict=True):
+            group.load(lanes[group.lanes])
+            for name, part in actor.kept().items():
+                part.copy_(state["actors"][name][group.lanes])
+            group.frames.copy_(actor.frame)
+        self._age[:] = state["age"][:count].numpy()
+
+    def _restart(self) -> None:
+        """Starts every game anew: what was taken up of others is of no use."""
+        for group, actor in zip(self.groups, self.actors, strict=True):
+            group.reset(lane_seeds(self.config.seed, group.lanes))
+            actor.frame.copy_(group.frames)
+            actor.fresh.fill_(True)
+        self._age[:] = 0
 
     def close(self) -> None:
         """Stops the engine and its threads."""
         self.groups.close()
+
+
+def fitting(saved: Tensor, here: Tensor) -> Tensor:
+    """What was saved, if it can stand where `here` does."""
+    if saved.shape != here.shape or saved.dtype != here.dtype:
+        raise ValueError(f"what lanes saw was {list(saved.shape)} and is {list(here.shape)} here")
+    return saved

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 
 import torch
@@ -52,7 +53,7 @@ def count_memory(config: TrainConfig) -> Memory:
     copies = 1 + COPIES_TO_LEARN + (config.ema > 0) + config.overlap_collect
     on_host = ("rewards", "terminated", "truncated", "age")
     tensors = [(name, part) for store in stores for name, part in vars(store).items()]
-    frame = config.size**2
+    frame = prod(config.picture)
     device = {
         "rollouts": _bytes(part for name, part in tensors if name not in on_host),
         "acting": config.groups * _bytes(_tensors(vars(actor).values())),
@@ -139,9 +140,9 @@ def describe(config: TrainConfig) -> str:
 
 # --- counting ----------------------------------------------------------------------------------
 def _refuse_uncountable(config: TrainConfig) -> None:
-    frames = (config.rollout_steps + config.frame_stack) * config.num_envs * config.size**2
+    frames = (config.rollout_steps + config.frame_stack) * config.num_envs * prod(config.picture)
     width = config.hidden_size * max(1.0, config.encoder_width)
-    wide = width * max(width if config.memory != "none" else 0, 64 * config.size**2)
+    wide = width * max(width if config.memory != "none" else 0, 64 * prod(config.picture))
     if max(frames, wide * max(1.0, config.encoder_width)) > MOST_ELEMENTS:
         raise ConfigError(
             "this run needs more memory than can be counted; lower --num-envs, --rollout-steps, "
@@ -167,7 +168,7 @@ def _activations(config: TrainConfig, agent: Agent) -> int:
         if not list(leaf.children()):
             leaf.register_forward_hook(note)
     steps = (config.rollout_steps + 1 if config.memory != "none" else 1, 1)
-    obs = torch.zeros((*steps, spec.stack, spec.height, spec.width), dtype=torch.uint8)
+    obs = torch.zeros((*steps, spec.stack, *config.picture), dtype=torch.uint8)
     none = torch.zeros(steps, dtype=torch.int64)
     with torch.no_grad():
         agent(obs, none, agent.initial_state(1), none == 1)

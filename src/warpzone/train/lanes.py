@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -13,30 +14,69 @@ from numpy.typing import NDArray
 
 from warpzone import _engine
 from warpzone.config import TrainConfig
-from warpzone.env.options import Options
-from warpzone.env.rewards import RewardWeights
+from warpzone.env.options import STATUS_BAR_LINES, Options
+from warpzone.env.rewards import Annealed, RewardSchedule, RewardWeights
+from warpzone.env.stages import parse_stages, stage_name
 
 COLUMN = {name: index for index, name in enumerate(_engine.INFO_FIELDS)}
+
+
+def reward_schedule(config: TrainConfig) -> RewardSchedule:
+    """What steps are worth over the run."""
+    start = config.death_penalty_start
+    weights = RewardWeights(
+        pixel=config.reward_distance_weight,
+        step=config.reward_step,
+        flag=config.reward_flag,
+        death=config.reward_death if start is None else start,
+        clip=config.reward_clip,
+        score=config.reward_score_weight,
+        scale=config.reward_scale_start,
+        milestone=config.milestone_bonus,
+        milestone_interval=config.milestone_interval,
+    )
+    return RewardSchedule(
+        weights,
+        pixel=Annealed(
+            weights.pixel,
+            config.reward_distance_weight_final,
+            config.reward_distance_weight_anneal_steps,
+        ),
+        scale=Annealed(weights.scale, config.reward_scale_final, config.reward_scale_anneal_steps),
+        death=Annealed(
+            weights.death, config.death_penalty_final, config.death_penalty_anneal_steps
+        ),
+    )
+
+
+def lane_stages(config: TrainConfig, lanes: slice) -> str | list[list[str]]:
+    """What each lane of a group draws from: all of the stages, or one of a span."""
+    if not config.stage_span or config.random_stage:
+        return config.stages
+    names = [stage_name(index) for index in parse_stages(config.stages)]
+    return [[names[lane % len(names)]] for lane in range(lanes.start, lanes.stop)]
 
 
 def lane_options(config: TrainConfig, **changes: Any) -> Options:
     """What a training lane plays and sees. Frames are stacked where the network runs, so the
     engine delivers the newest only."""
+    crop = STATUS_BAR_LINES if config.crop_status_bar else 0
     values: dict[str, Any] = {
         "stages": config.stages,
         "actions": config.actions,
         "frame_skip": config.frame_skip,
         "frame_stack": 1,
         "size": config.size,
-        "mask_status_bar": config.mask_status_bar,
+        "obs": config.observation,
+        "gray": not config.color,
+        "planar": config.color,
+        "crop": (crop, 0, 0, 0),
+        "mask_status_bar": config.mask_status_bar and not config.crop_status_bar,
+        "max_last_two": config.max_last_two,
         "reward": config.reward,
-        "reward_weights": RewardWeights(
-            pixel=config.reward_distance_weight,
-            step=config.reward_step,
-            flag=config.reward_flag,
-            death=config.reward_death,
-            clip=config.reward_clip,
-        ),
+        "reward_weights": reward_schedule(config).weights,
+        # Single stages, as in evaluations, are played with one life.
+        "end": "game_over" if config.whole_game and "stages" not in changes else "life",
         "start_delay": (0, config.start_delay),
         "sticky": config.sticky,
         "time_limit": config.episode_timeout_steps,
@@ -57,7 +97,7 @@ class LaneGroup:
         pinned: bool,
     ) -> None:
         count = vector.num_lanes
-        height, width = vector.obs_shape[-2:]
+        _, height, width = vector.obs_shape
         self.vector = vector
         self.lanes = lanes
         self.count = count
@@ -91,6 +131,15 @@ class LaneGroup:
         step, self._step = self._step, None
         step.result()
 
+    def save(self) -> list[bytes]:
+        """Every lane between two steps: its machine, episode and random numbers."""
+        return [self.vector.save(lane) for lane in range(self.count)]
+
+    def load(self, states: Sequence[bytes]) -> None:
+        """Puts lanes back; ValueError if they played something else."""
+        for lane, state in enumerate(states):
+            self.vector.load(lane, state)
+
     def _run(self, actions: NDArray[np.int64]) -> None:
         self.vector.step(
             actions,
@@ -114,9 +163,18 @@ class LaneGroup:
 class Lanes(Sequence[LaneGroup]):
     """All groups of a run and the thread that drives the engine for them; closes both."""
 
-    def __init__(self, groups: Sequence[LaneGroup], engine_thread: ThreadPoolExecutor) -> None:
+    def __init__(
+        self,
+        groups: Sequence[LaneGroup],
+        engine_thread: ThreadPoolExecutor,
+        rom: bytes = b"",
+        native: _engine.NativeProgram | None = None,
+    ) -> None:
         self._groups = tuple(groups)
         self._thread = engine_thread
+        #: What the lanes run, for those who want to try something aside.
+        self.rom = rom
+        self.native = native
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -127,6 +185,10 @@ class Lanes(Sequence[LaneGroup]):
     def __getitem__(self, index: slice) -> tuple[LaneGroup, ...]: ...
     def __getitem__(self, index: int | slice) -> LaneGroup | tuple[LaneGroup, ...]:
         return self._groups[index]
+
+    def counters(self) -> dict[str, float]:
+        """What went wrong and was dealt with; nothing here."""
+        return {}
 
     def close(self) -> None:
         """Ends the steps under way and every thread. Closing twice does no harm."""
@@ -139,13 +201,19 @@ def make_groups(
     config: TrainConfig, rom: bytes, native: _engine.NativeProgram | None, *, pinned: bool
 ) -> Lanes:
     """The run's lanes. One thread drives the engine, so its workers serve one group at a time."""
+    if config.backend != "native":
+        from warpzone.train.backend_lanes import make_backend_groups
+
+        return make_backend_groups(config, rom, pinned=pinned)
     share = config.num_envs // config.groups
     threads = config.num_threads or _cores()
     driver = ThreadPoolExecutor(1, thread_name_prefix="engine")
-    options = lane_options(config)
     groups: list[LaneGroup] = []
     try:
         for index in range(config.groups):
+            lanes = slice(index * share, (index + 1) * share)
+            options = lane_options(config)
+            options = replace(options, stages=lane_stages(config, lanes))
             vector = _engine.Vector(
                 rom,
                 native=native,
@@ -153,14 +221,13 @@ def make_groups(
                 autoreset="same_step",
                 **options.engine_arguments(share),
             )
-            lanes = slice(index * share, (index + 1) * share)
             group = LaneGroup(vector, driver, lanes, pinned=pinned)
             groups.append(group)
             group.reset(lane_seeds(config.seed, lanes))
     except BaseException:
         Lanes(groups, driver).close()
         raise
-    return Lanes(groups, driver)
+    return Lanes(groups, driver, rom, native)
 
 
 def lane_seeds(seed: int, lanes: slice) -> list[int]:

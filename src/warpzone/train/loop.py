@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,10 @@ from warpzone.data.types import Rollout
 from warpzone.env.actions import action_table
 from warpzone.eval.evaluate import Outcome, clears, evaluate
 from warpzone.model.agent import Agent
-from warpzone.run.folder import BEST, EPISODES, METRICS, WEIGHTS, RunFolder, model_spec
+from warpzone.run.checkpoints import Checkpoint
+from warpzone.run.folder import BEST, EPISODES, EVALS, METRICS, WEIGHTS, model_spec
+from warpzone.run.resume import Start
+from warpzone.run.sidecar import Reason
 from warpzone.train.collector import Collector
 from warpzone.train.compiling import check_compiler
 from warpzone.train.episodes import Episode
@@ -28,12 +32,16 @@ from warpzone.train.lanes import make_groups
 from warpzone.train.learner import Learner
 from warpzone.train.observer import Observer
 from warpzone.train.progress import Progress
+from warpzone.train.rows import Seconds, make_row, refuse_endless
+from warpzone.train.saving import Saver, recall
 from warpzone.train.seeds import generator, stream_seed
+from warpzone.train.stopping import Interrupted, Stop
+from warpzone.watch.pulse import Pulse
 
-#: Longer than this on a CPU is a mistake more often than a plan.
-CPU_HOURS = 12.0
 #: Seconds between two lines about the replay.
 REPLAY_LINE_EVERY = 10.0
+#: Python's turn when two threads want it: the collector must not wait for the learner's launches.
+SWITCH_SECONDS = 5e-5
 
 
 @dataclass(frozen=True)
@@ -61,9 +69,18 @@ class Collected(NamedTuple):
 class Run:
     """One training run."""
 
-    def __init__(self, config: TrainConfig, observers: Sequence[Observer] = ()) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        observers: Sequence[Observer] = (),
+        *,
+        start: Start | None = None,
+        interrupt: Stop | None = None,
+    ) -> None:
+        """start: what it goes on from; interrupt: set by signals, ends the run in good order."""
         self.config = config
         self.observers = tuple(observers)
+        self.interrupt = interrupt if interrupt is not None else Stop()
         self.started = time.perf_counter()
         self.device = choose_device(config)
         check_compiler(config, self.device)
@@ -81,20 +98,49 @@ class Run:
         groups = make_groups(config, self.rom, self.native, pinned=self.device.type == "cuda")
         try:
             self.collector = Collector(config, self.acting, groups, self.device)
-            self.folder = RunFolder.create(config)
         except BaseException:
             groups.close()
             raise
+        #: What the run is doing, for those who watch it.
+        self.pulse = self.collector.pulse = self.learner.pulse = Pulse()
         self.global_step = 0
         self.global_update = 0
         self.best_clears = -1
+        self.best_update = -1
+        self.gpu_seconds = 0.0
         self.outcomes: list[Outcome] = []
-        self._noise = generator(config.seed, "noise")
+        self.noise = generator(config.seed, "noise")
+        self.evaluated_at = -1
+        self.next_eval = config.eval_interval
         self._log_seconds = 0.0
         self._replay_line = -REPLAY_LINE_EVERY
-        self._evaluated_at = -1
         self._stop_because = ""
-        self._next_eval = config.eval_interval
+        #: The rollout that is being collected for the update after the one at hand.
+        self._coming: Future[Collected] | None = None
+        #: Set by an observer that needs `between`; then the next update collects nothing ahead.
+        self.rest_wanted = False
+        #: Whether lanes and weights are those between two updates.
+        self.between = True
+        start = start if start is not None else Start()
+        try:
+            self.folder = start.open_folder(config)
+        except BaseException:
+            groups.close()
+            raise
+        self.saver = Saver(self)
+        try:
+            #: What could not be taken up of the checkpoint that the run goes on from.
+            self.notes = self.saver.begin(start)
+        except BaseException:
+            self.close()
+            raise
+        self._looked = time.perf_counter()
+        self._began_at = self.global_update
+
+    def close(self) -> None:
+        """Ends the engine's threads and lets go of the folder. Closing twice does no harm."""
+        self.collector.close()
+        self.folder.close()
 
     @property
     def seconds(self) -> float:
@@ -102,22 +148,27 @@ class Run:
         return time.perf_counter() - self.started
 
     def train(self, progress: Progress) -> Result:
-        """Runs to the end of the budget, evaluates, and says what came of it."""
-        reason = "exception"
+        """Runs to the end of the budget, evaluates, and says what came of it. However it ends, a
+        checkpoint says so."""
+        reason: Reason = "exception"
         try:
             for observer in self.observers:
                 observer.started(self)
             self.learn(progress)
-            if not self.outcomes or self._evaluated_at != self.global_step:
+            self.interrupt.check()
+            if not self.outcomes or self.evaluated_at != self.global_step:
                 self._evaluate(progress)
             reason = "normal"
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Interrupted):
             reason = "interrupt"
             raise
         finally:
-            self.collector.close()
-            for observer in self.observers:
-                observer.ended(self, reason)
+            with ExitStack() as stack:
+                # Everybody hears of the end, whatever happens to the one before.
+                for observer in reversed(self.observers):
+                    stack.callback(observer.ended, self, reason)
+                stack.callback(self.close)
+                self.saver.save_last(reason)
         return Result(
             self.folder.path, self.global_step, self.seconds, self.best_clears, self.outcomes
         )
@@ -126,8 +177,26 @@ class Run:
         """Ends the run in good order after the update at hand."""
         self._stop_because = because
 
+    @property
+    def stopping(self) -> bool:
+        """Whether somebody asked for the end."""
+        return bool(self._stop_because)
+
+    def save(self, reason: Reason = "normal") -> Checkpoint:
+        """Writes a checkpoint of the run as it is between two updates. A rollout that is under way
+        is waited for: a run that goes on from here does without it."""
+        if self._coming is not None:
+            self._coming.exception()  # Whoever takes the rollout hears of it.
+        return self.saver.save(reason)
+
+    def save_soon(self) -> None:
+        """A checkpoint once nothing is under way: after the update at hand, or the next."""
+        self.saver.wanted = True
+
     def learn(self, progress: Progress) -> None:
         """Collects and learns to the end of the budget."""
+        if self.global_step == self.saver.resumed_at and self._evaluation_due(self.global_step):
+            self._evaluate(progress)
         if self.config.overlap_collect:
             self._overlapped(progress)
         else:
@@ -144,30 +213,40 @@ class Run:
         """The next rollout is collected while the last one is learned from: the policy that plays
         is one update behind. Graphs are recorded before that begins, because recording allows no
         other work on the device; the learner has one for each of the collector's two stores."""
+        sys.setswitchinterval(SWITCH_SECONDS)
         recording = 2 if self.device.type == "cuda" and self.config.cuda_graphs else 0
         with ThreadPoolExecutor(1, thread_name_prefix="collector") as thread:
-            coming: Future[Collected] | None = None
 
             def take() -> Collected:
-                nonlocal coming
-                if coming is None:
+                if self._coming is None:
                     collected = self._played()
                 else:
-                    collected, coming = coming.result(), None
+                    collected, self._coming = self._coming.result(), None
                     self._take_noise()
-                if self.global_update >= recording and not self._done(ahead=1):
-                    coming = thread.submit(self._collect, self._hand_over())
+                # Nothing is under way when a checkpoint is written, so that nothing is missing.
+                recorded = self.global_update - self._began_at >= recording
+                if recorded and not self._done(ahead=1) | self._pausing():
+                    self._coming = thread.submit(self._collect, self._hand_over())
                 return collected
 
-            while not self._done():
+            while self._coming is not None or not self._done():
                 self._update(take, progress)
-            if coming is not None:
-                coming.result()
+
+    def _pausing(self) -> bool:
+        """Whether the update at hand is followed by an evaluation or a checkpoint, or by what an
+        observer wants to do while nothing is under way."""
+        coming = self.global_step + self.config.steps_per_update
+        due = self._evaluation_due(coming) or self.saver.due(self.global_update + 1)
+        return due or self.rest_wanted
+
+    def _evaluation_due(self, step: int) -> bool:
+        return self.config.eval_interval > 0 and step >= self.next_eval
 
     def _collect(self, version: int) -> Collected:
         collector = self.collector
         rollout = collector.collect()
-        episodes, summary = collector.episodes.take(), collector.episodes.summary()
+        episodes = collector.episodes.take()
+        summary = {**collector.episodes.summary(), **collector.guide.metrics()}
         return Collected(rollout, version, collector.clock.take(), episodes, summary)
 
     @torch.no_grad()
@@ -177,7 +256,8 @@ class Run:
             pairs = zip(self.acting.parameters(), self.agent.parameters(), strict=True)
             for played, learned in pairs:
                 played.copy_(learned)
-        self.acting.resample_noise(self._noise)
+        self.acting.resample_noise(self.noise)
+        self.collector.prepare(self.global_step)
         if self.config.overlap_collect and self.device.type == "cuda":
             # The collector works on a stream of its own, and must find all of this done.
             torch.cuda.synchronize()
@@ -192,66 +272,29 @@ class Run:
 
     def _update(self, collect: Callable[[], Collected], progress: Progress) -> None:
         began = time.perf_counter()
+        self.between = False
         collected = collect()
         waited = time.perf_counter()
+        self.learner.adaptive.observe(collected.summary)
         done = self.global_step / self.config.max_steps
         losses = self.learner.update(collected.rollout, done)
         learned = time.perf_counter()
         lag = self.global_update - collected.version
         self.global_step += self.config.steps_per_update
         self.global_update += 1
-        owners = self._owners(collected, began, waited, learned)
-        row = self._row(losses, collected, owners, learned - began, lag)
+        self.between = self._coming is None
+        seconds = Seconds(began, waited, learned, self._log_seconds)
+        row = make_row(self, losses, collected, seconds, lag)
         for observer in self.observers:
             observer.updated(self, row, collected)
         self._write(row, collected.episodes)
         progress.update(row)
         self._say_replay(progress)
         self._log_seconds = time.perf_counter() - learned
-        self._guard_speed(row)
-        if self.config.eval_interval and self.global_step >= self._next_eval:
-            self._next_eval += self.config.eval_interval
-            self._evaluate(progress)
-
-    def _owners(
-        self, collected: Collected, began: float, waited: float, learned: float
-    ) -> dict[str, float]:
-        """Whose the seconds were; writing down the update before counts into this one. Where
-        collecting overlaps with learning, only the wait for it is the update's own."""
-        owners = {**collected.owners, "learn": learned - waited, "log": self._log_seconds}
-        collecting = sum(collected.owners.values())
-        if self.config.overlap_collect:
-            owners["wait"] = waited - began
-        else:
-            owners["other"] = owners.get("other", 0.0) + max(0.0, waited - began - collecting)
-        return owners
-
-    def _row(
-        self,
-        losses: dict[str, float],
-        collected: Collected,
-        owners: dict[str, float],
-        elapsed: float,
-        lag: int,
-    ) -> dict[str, Any]:
-        config = self.config
-        elapsed += self._log_seconds
-        rate = config.steps_per_update / elapsed
-        left = max(0, config.max_steps - self.global_step)
-        return {
-            "timestamp": time.time(),
-            "update": self.global_update,
-            "global_step": self.global_step,
-            "seconds": self.seconds,
-            "env_steps_per_sec": rate,
-            "env_frames_per_sec": rate * config.frame_skip,
-            "updates_per_sec": 1.0 / elapsed,
-            "eta": left / rate,
-            "policy_lag": lag,
-            **losses,
-            **collected.summary,
-            **{f"time_{owner}": value for owner, value in sorted(owners.items())},
-        }
+        refuse_endless(self, row)
+        self._look(progress)
+        for observer in self.observers:
+            observer.between(self, progress)
 
     def _write(self, row: dict[str, Any], ended: list[Episode]) -> None:
         if self.global_update % self.config.log_interval == 0:
@@ -267,10 +310,29 @@ class Run:
             self._replay_line = self.seconds
             progress.say(replaying.stat_line())
 
+    def _look(self, progress: Progress) -> None:
+        """After an update: evaluates and writes a checkpoint when it is time."""
+        now = time.perf_counter()
+        if self.device.type == "cuda":
+            self.gpu_seconds += now - self._looked
+        self._looked = now
+        due = self._evaluation_due(self.global_step)
+        if due:
+            self._evaluate(progress)
+        if self._coming is None and (due or self.saver.due(self.global_update)):
+            self.save()
+
     def _evaluate(self, progress: Progress) -> None:
-        self._evaluated_at = self.global_step
+        self.pulse.enter("eval")
         agent = self._evaluated_agent()
-        self.outcomes = evaluate(agent, self.config, self.rom, self.native)
+        # The evaluation of a checkpoint may have been written down after it.
+        known = recall(self.folder, self.global_step, self.saver.resumed_at)
+        self.outcomes = known or evaluate(
+            agent, self.config, self.rom, self.native, each_step=self._alive
+        )
+        self.evaluated_at = self.global_step
+        if self._evaluation_due(self.global_step):
+            self.next_eval += self.config.eval_interval
         count = clears(self.outcomes)
         progress.say(
             f"[eval] step {self.global_step:,}, {self.seconds:.0f} s: argmax clears {count} and "
@@ -278,13 +340,19 @@ class Run:
         )
         meta = {"global_step": self.global_step, "clears": count, "seconds": self.seconds}
         self.folder.save_weights(WEIGHTS, agent, meta)
-        rows = [{**meta, **dataclasses.asdict(outcome)} for outcome in self.outcomes]
-        self.folder.append("evals.jsonl", rows)
-        for observer in self.observers:
-            observer.evaluated(self, self.outcomes)
+        if not known:
+            rows = [{**meta, **dataclasses.asdict(outcome)} for outcome in self.outcomes]
+            self.folder.append(EVALS, rows)
+            for observer in self.observers:
+                observer.evaluated(self, self.outcomes)
         if count > self.best_clears:
-            self.best_clears = count
+            self.best_clears, self.best_update = count, self.global_update
             self.folder.save_weights(BEST, agent, meta)
+
+    def _alive(self) -> None:
+        """While an evaluation goes on: the run gets on, and may be interrupted."""
+        self.pulse.beat()
+        self.interrupt.check()
 
     def _evaluated_agent(self) -> Agent:
         """The averaged weights if there are any, and no noise."""
@@ -299,24 +367,15 @@ class Run:
     def _done(self, ahead: int = 0) -> bool:
         """Whether the run is over, or will be after `ahead` more updates."""
         config = self.config
-        if self._stop_because:
+        if self._stop_because or self.interrupt:
+            return True
+        if config.max_cost_gpu_hours and self.gpu_seconds > config.max_cost_gpu_hours * 3600:
             return True
         if config.max_time and self.seconds > config.max_time * 60:
             return True
         if config.stop_at_clears and self.best_clears >= config.stop_at_clears:
             return True
         return self.global_step + (1 + ahead) * config.steps_per_update > config.max_steps
-
-    def _guard_speed(self, row: dict[str, Any]) -> None:
-        if self.global_update != 2 or self.device.type == "cuda":
-            return
-        hours = row["eta"] / 3600
-        if hours > CPU_HOURS and os.environ.get("MARIO_ALLOW_CPU_AUTO") != "1":
-            raise ConfigError(
-                f"at {row['env_steps_per_sec']:.0f} steps/s this run would take {hours:.0f} hours "
-                "on the CPU; lower --max-steps, choose a smaller network, or set "
-                "MARIO_ALLOW_CPU_AUTO=1 to go on"
-            )
 
 
 def choose_device(config: TrainConfig) -> torch.device:

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 
 from warpzone.config import TrainConfig
+from warpzone.run.journal import note
 
 
 class Progress:
@@ -47,10 +48,11 @@ class Progress:
             self._live.update(self._table(row))
         elif time.monotonic() - self._last_line > self.LINE_EVERY:
             self._last_line = time.monotonic()
-            print(_line(row), file=sys.stderr, flush=True)
+            print(line(row), file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
         """A sentence above the table."""
+        note(text)
         self._console.print(text, highlight=False, markup=False)
 
     def _table(self, row: dict[str, Any]) -> Table:
@@ -62,7 +64,7 @@ class Progress:
             f"{row['env_steps_per_sec']:,.0f} steps/s, {row['env_frames_per_sec']:,.0f} frames/s",
         )
         table.add_row("time", f"{_clock(row['seconds'])}, {_clock(row['eta'])} to go")
-        if "avg_return" in row:
+        if row.get("avg_return") is not None:
             table.add_row(
                 "return",
                 f"p50 {row['recent_return_p50']:.1f}, p90 {row['recent_return_p90']:.1f}",
@@ -76,7 +78,7 @@ class Progress:
             f"policy {row['loss_policy']:.4f}, value {row['loss_value']:.4f}, "
             f"entropy {row['entropy']:.3f}",
         )
-        shares = [(k[5:], v) for k, v in row.items() if k.startswith("time_")]
+        shares = [(k[5:], v) for k, v in row.items() if k.startswith("time_") and v is not None]
         total = sum(v for _, v in shares) or 1.0
         table.add_row("time split", ", ".join(f"{k} {v / total:.0%}" for k, v in shares))
         return table
@@ -87,12 +89,13 @@ def _clock(seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
-def _line(row: dict[str, Any]) -> str:
+def line(row: dict[str, Any]) -> str:
+    """An update in one line."""
     text = (
         f"[train] step={row['global_step']} steps/s={row['env_steps_per_sec']:.0f} "
         f"eta={_clock(row['eta'])} entropy={row['entropy']:.3f}"
     )
-    if "avg_return" in row:
+    if row.get("avg_return") is not None:
         text += f" return={row['avg_return']:.1f} clear={row['clear_rate']:.1%}"
         text += f" x={row['env_mean_x_pos']:.0f}"
     return text

@@ -25,7 +25,7 @@ def replay_spec(config: TrainConfig, agent: Agent) -> ReplaySpec:
     segment = SegmentSpec(
         length=config.rollout_steps,
         stack=config.frame_stack,
-        picture=(config.size, config.size),
+        picture=config.picture,
         actions=agent.spec.actions,
         state=state_layout(agent.initial_state(1, device="cpu")),
     )

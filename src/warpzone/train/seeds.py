@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 #: What draws random numbers, besides the lanes, which have seeds of their own.
-STREAMS = ("weights", "actions", "order", "noise", "replay")
+STREAMS = ("weights", "actions", "order", "noise", "replay", "augment")
 
 
 def stream_seed(seed: int, stream: str) -> int:

@@ -105,7 +105,7 @@ def _learning(config: TrainConfig, agent: Agent, device: torch.device) -> Callab
     wanted = config.minibatch if device.type == "cuda" else min(config.minibatch, CPU_BATCH)
     length = min(config.rollout_steps, wanted) if config.memory != "none" else 1
     steps = (length, max(1, wanted // length))
-    picture = (config.frame_stack, config.size, config.size)
+    picture = (config.frame_stack, *config.picture)
     obs = torch.zeros((*steps, *picture), dtype=torch.uint8, device=device)
     before = torch.zeros(steps, dtype=torch.int64, device=device)
     starts = torch.zeros(steps, dtype=torch.bool, device=device)

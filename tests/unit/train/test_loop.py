@@ -134,6 +134,9 @@ class Broken:
             raise RuntimeError("the engine broke")
         self._vector.step(*arguments)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._vector, name)
+
     def close(self) -> None:
         self.closed = True
         self._vector.close()

@@ -1,0 +1,31 @@
+"""What is kept of a run, and how it is taken up again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """What is kept of a run, and how it is taken up again."""
+
+    checkpoint_minutes: float = 5.0
+    """Minutes between two checkpoints; 0 goes by --checkpoint-interval alone."""
+    checkpoint_interval: int = 0
+    """Updates between two checkpoints; 0 goes by --checkpoint-minutes alone."""
+    keep_last: int = 3
+    """Checkpoints to keep, newest first; the one of the best evaluation stays as well."""
+    keep_every: int = 0
+    """Also keep the checkpoints of every this many updates; 0 keeps none of them."""
+    checkpoint_replay_gb: float = 0.5
+    """A replay of at most this many GiB goes into checkpoints; a larger one starts empty again."""
+    resume: str = "never"
+    """never, auto, latest, or a run's folder or checkpoint: where to go on from."""
+    resume_relax_match: bool = False
+    """Go on from checkpoints of other settings too, as long as the network is the same."""
+    checkpoint_root: str = ""
+    """Folder below which --resume auto looks for runs; runs_dir if not given."""
+    auto_mem: bool = False
+    """When memory runs out, go on from the checkpoint with less (also AUTO_MEM=1)."""
+    max_cost_gpu_hours: float = 0.0
+    """Stop after this many hours of GPU time; 0 is never."""

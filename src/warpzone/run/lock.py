@@ -1,0 +1,29 @@
+"""One process at a time trains in a run's folder."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+from warpzone.config import ConfigError
+
+LOCK = ".lock"
+
+
+class RunLock:
+    """Held until it is closed or the process ends, however it does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / LOCK).open("a")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.close()
+            raise ConfigError(f"another process is training the run {folder}") from error
+        except OSError:
+            # A file system without locks: nothing to hold, and no reason not to train.
+            return
+
+    def close(self) -> None:
+        """Lets go. Closing twice does no harm."""
+        self._file.close()

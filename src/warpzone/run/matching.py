@@ -1,0 +1,63 @@
+"""Whether a run may go on from a checkpoint: which settings differ, and which of them matter."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from warpzone.config import TrainConfig
+from warpzone.config.checkpointing import CheckpointConfig
+from warpzone.config.dashboard import DashboardConfig
+from warpzone.config.filming import FilmConfig
+from warpzone.config.metrics import MetricsConfig
+from warpzone.config.watching import WatchConfig
+
+#: Settings that make the network: weights of other ones do not fit, or mean something else.
+NETWORK = (
+    *("encoder", "encoder_width", "impala_blocks", "hidden_size", "memory", "memory_length"),
+    *("memory_layers", "memory_heads", "previous_action", "noisy"),
+    *("actions", "frame_stack", "size", "observation", "color"),
+)
+#: Settings of how long, where and for whom a run goes on. They may change at any time.
+FREE_SECTIONS = (CheckpointConfig, DashboardConfig, FilmConfig, MetricsConfig, WatchConfig)
+FREE = {
+    *("max_steps", "max_time", "run_name", "runs_dir", "eval_interval", "stop_at_clears"),
+    *("log_interval", "device", "num_threads", "rom", "cuda_graphs", "compile"),
+    *("force_sync", "env_start_method", "worker_start_delay", "env_reset_timeout"),
+    *("env_step_timeout", "parent_prewarm", "parent_prewarm_all", "env_diag_dir"),
+    *(field.name for section in FREE_SECTIONS for field in dataclasses.fields(section)),
+}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Settings in which two configurations differ, as flags."""
+
+    network: tuple[str, ...]
+    others: tuple[str, ...]
+
+    def refusal(self, relaxed: bool) -> str | None:
+        """Why one may not go on from the other; None if it may."""
+        if self.network:
+            return f"it is of another network ({', '.join(self.network)})"
+        if self.others and not relaxed:
+            return f"it is of other settings ({', '.join(self.others)})"
+        return None
+
+
+def compare(config: TrainConfig, saved: TrainConfig) -> Difference:
+    """What differs, the free settings left out."""
+    names = [
+        field.name
+        for field in dataclasses.fields(TrainConfig)
+        if field.name not in FREE and getattr(config, field.name) != getattr(saved, field.name)
+    ]
+    return Difference(
+        tuple(_describe(name, config, saved) for name in names if name in NETWORK),
+        tuple(_describe(name, config, saved) for name in names if name not in NETWORK),
+    )
+
+
+def _describe(name: str, config: TrainConfig, saved: TrainConfig) -> str:
+    flag = "--" + name.replace("_", "-")
+    return f"{flag} {getattr(saved, name)} there, {getattr(config, name)} here"

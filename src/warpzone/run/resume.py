@@ -1,0 +1,241 @@
+"""Which checkpoint a run goes on from: what was chosen, and why others were passed over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpzone.config import ConfigError, TrainConfig
+from warpzone.run.checkpoints import SUFFIXES, Checkpoint, Checkpoints
+from warpzone.run.folder import CHECKPOINTS, CONFIG, RunFolder, load_config
+from warpzone.run.matching import compare
+from warpzone.run.sidecar import NAME, SIDECAR_SUFFIX, CheckpointError, read_sidecar
+
+#: Files looked at below the checkpoint root before the search is given up.
+MOST_FILES = 10_000
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a run begins. Without a checkpoint, from nothing; without a folder, in a new one."""
+
+    checkpoint: Checkpoint | None = None
+    #: The existing run's folder that goes on.
+    folder: Path | None = None
+
+    def open_folder(self, config: TrainConfig) -> RunFolder:
+        """The folder, for this process alone."""
+        return RunFolder.create(config) if self.folder is None else RunFolder.reopen(self.folder)
+
+
+def find_start(config: TrainConfig, say: Say, without: Collection[Path] = ()) -> Start:
+    """Looks where `config.resume` says; what is passed over and what is chosen is said. Side-cars
+    in `without` were tried before."""
+    if config.resume == "never":
+        return Start()
+    own = Path(config.runs_dir) / config.run_name if config.run_name else None
+    if config.resume == "auto":
+        if own is not None and (own / CONFIG).is_file():
+            return _go_on(own, config, say, without, must=False)
+        found = _search(config, say, without)
+        return Start() if found is None else _placed(found, config, own)
+    if config.resume == "latest":
+        folder = own or newest_run(root_of(config))
+        if folder is None or not (folder / CONFIG).is_file():
+            raise ConfigError(f"--resume latest: there is no run {folder or root_of(config)}")
+        return _go_on(folder, config, say, without, must=True)
+    return _from_path(Path(config.resume), own, config, say, without)
+
+
+def saved_config(config: TrainConfig) -> TrainConfig | None:
+    """The configuration of the run that `config.resume` means, if it means one; the places in it
+    are those given here."""
+    own = Path(config.runs_dir) / config.run_name if config.run_name else None
+    if config.resume in ("auto", "latest"):
+        folder = own if own is not None or config.resume == "auto" else newest_run(root_of(config))
+        if folder is None or not (folder / CONFIG).is_file():
+            return None
+        return load_config(folder).replace(runs_dir=str(folder.parent), run_name=folder.name)
+    path = Path(config.resume)
+    if (path / CONFIG).is_file():
+        saved = load_config(path)
+    else:
+        found = best_of(path, None, _nothing) if path.is_dir() else named(path)
+        if found is None:
+            return None
+        saved = found.sidecar.train_config()
+    return saved.replace(runs_dir=config.runs_dir, run_name=config.run_name)
+
+
+def root_of(config: TrainConfig) -> Path:
+    """Below this folder other runs are looked for."""
+    return Path(config.checkpoint_root or config.runs_dir)
+
+
+def newest_run(root: Path) -> Path | None:
+    """The run that wrote a checkpoint last."""
+    found: list[tuple[float, Path]] = []
+    for folder in folders(root):
+        times = [path.stat().st_mtime for path in Checkpoints(folder).latest()]
+        if times and folder.name == CHECKPOINTS:
+            found.append((max(times), folder.parent))
+    return max(found)[1] if found else None
+
+
+def best_of(
+    folder: Path, config: TrainConfig | None, say: Say, without: Collection[Path] = ()
+) -> Checkpoint | None:
+    """The newest good checkpoint of a folder that fits."""
+    checkpoints = Checkpoints(folder)
+    for stem in checkpoints.stems():
+        if folder / (stem + SIDECAR_SUFFIX) in without:
+            continue
+        try:
+            return usable(checkpoints.open(stem), config)
+        except CheckpointError as error:
+            say(f"[train][warn] passed over {folder / stem}: {error}")
+    return None
+
+
+def usable(checkpoint: Checkpoint, config: TrainConfig | None) -> Checkpoint:
+    """The checkpoint, if its files are whole and it fits to the configuration."""
+    saved = checkpoint.sidecar.train_config()
+    if config is not None:
+        refusal = compare(config, saved).refusal(config.resume_relax_match)
+        if refusal:
+            raise CheckpointError(refusal)
+    checkpoint.verify()
+    return checkpoint
+
+
+def _go_on(
+    run: Path, config: TrainConfig, say: Say, without: Collection[Path], *, must: bool
+) -> Start:
+    """In the run's own folder. There a checkpoint of other settings is an error, not a reason to
+    begin again over what is there."""
+    folder = run / CHECKPOINTS
+    found = best_of(folder, None, say, without)
+    if found is None:
+        # Without any side-car nothing was ever finished: the first one was being written.
+        if must or any(path.suffix == SIDECAR_SUFFIX for path in folder.glob("*")):
+            raise ConfigError(f"the run {run} has no checkpoint that can be used")
+        say(f"[train] {run} has no checkpoint yet: it begins again")
+        return Start(None, run)
+    refusal = compare(config, found.sidecar.train_config()).refusal(config.resume_relax_match)
+    if refusal:
+        raise ConfigError(_refused(found, refusal))
+    return Start(_chosen(found, say), run)
+
+
+def _from_path(
+    path: Path, own: Path | None, config: TrainConfig, say: Say, without: Collection[Path]
+) -> Start:
+    """From a run's folder, its folder of checkpoints, or one of the files of a checkpoint."""
+    if path.is_dir():
+        folder = path / CHECKPOINTS if (path / CHECKPOINTS).is_dir() else path
+        found = best_of(folder, None, say, without)
+        if found is None:
+            raise ConfigError(f"--resume {path}: there is no checkpoint that can be used")
+    else:
+        found = named(path)
+        if found.path in without:
+            raise ConfigError(f"--resume {path}: it cannot be used")
+    refusal = compare(config, found.sidecar.train_config()).refusal(config.resume_relax_match)
+    if refusal:
+        raise ConfigError(_refused(found, refusal))
+    start = _placed(found, config, own)
+    newest = Checkpoints(found.folder).stems()[0]
+    if start.folder is not None and newest != found.sidecar.stem and not path.is_dir():
+        raise ConfigError(
+            f"--resume {path}: its run has gone on to {newest}; give a --run-name to go on from "
+            "here in a new folder"
+        )
+    _chosen(found, say)
+    return start
+
+
+def named(path: Path) -> Checkpoint:
+    """The checkpoint that a file, or a path without the ending, belongs to; verified."""
+    name = path.name
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    checkpoints = Checkpoints(path.parent)
+    try:
+        if name.endswith("_latest"):
+            name = read_sidecar(path.parent / (name + ".json")).stem
+        if not NAME.fullmatch(name):
+            raise CheckpointError("it is no checkpoint and no folder of them")
+        return usable(checkpoints.open(name), None)
+    except CheckpointError as error:
+        raise ConfigError(f"--resume {path}: {error}") from error
+
+
+def _placed(found: Checkpoint, config: TrainConfig, own: Path | None) -> Start:
+    """With a name of its own, in a new folder; else where the checkpoint comes from."""
+    run = found.folder.parent
+    at_home = found.folder.name == CHECKPOINTS and (run / CONFIG).is_file()
+    if own is None:
+        return Start(found, run if at_home else None)
+    if at_home and own.exists() and own.samefile(run):
+        return Start(found, run)
+    if (own / CONFIG).is_file():
+        raise ConfigError(f"the run {own} exists already; choose another --run-name")
+    return Start(found, None)
+
+
+def _search(config: TrainConfig, say: Say, without: Collection[Path]) -> Checkpoint | None:
+    """Below the checkpoint root, newest folders first, up to the first that has one that fits."""
+    root = root_of(config)
+    for folder in folders(root):
+        stems = Checkpoints(folder).stems()
+        if not stems:
+            continue
+        found = best_of(folder, config, say, without)
+        if found is None:
+            continue
+        if found.sidecar.global_step + config.steps_per_update > config.max_steps:
+            say(f"[train] passed over {found.path}: its run is over")
+            continue
+        return _chosen(found, say)
+    say(f"[train] no checkpoint below {root} fits: a new run begins")
+    return None
+
+
+def folders(root: Path) -> Iterator[Path]:
+    """Folders below the root, those that changed last first. Not more than MOST_FILES files are
+    looked at, and links are not followed."""
+    left = MOST_FILES
+    waiting = [root]
+    while waiting and left > 0:
+        folder = waiting.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue
+        left -= len(entries)
+        below = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+        below.sort(key=lambda entry: (entry.stat(follow_symlinks=False).st_mtime, entry.name))
+        waiting += [Path(entry.path) for entry in below]
+        yield folder
+
+
+def _chosen(found: Checkpoint, say: Say) -> Checkpoint:
+    sidecar = found.sidecar
+    say(
+        f"[train] goes on from {found.path}: update {sidecar.global_update:,}, step "
+        f"{sidecar.global_step:,}, written {sidecar.timestamp} ({sidecar.reason})"
+    )
+    return found
+
+
+def _nothing(_text: str) -> None:
+    """What is passed over is said once, when it counts."""
+
+
+def _refused(found: Checkpoint, refusal: str) -> str:
+    relax = "" if "network" in refusal else "; --resume-relax-match goes on all the same"
+    return f"{found.path} cannot be gone on from: {refusal}{relax}"

@@ -1,0 +1,154 @@
+"""Reading weights and state that anybody may have written: sizes are compared with the file before
+anything is allocated, nothing is executed, and what is wrong is one sentence."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from warpzone.run.sidecar import CheckpointError
+
+#: The header of the largest network here is a few KiB.
+MOST_HEADER = 8 << 20
+#: The part of a state file that says what its tensors are.
+MOST_PICKLE = 64 << 20
+MOST_PARTS = 100_000
+MOST_DEPTH = 20
+#: torch.compile wraps a network and puts this before its names.
+COMPILED = "_orig_mod."
+SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1}
+SIZES |= {"BOOL": 1}
+
+
+def plain_name(name: str) -> str:
+    """A tensor's name without what torch.compile adds."""
+    return name.replace(COMPILED, "")
+
+
+def read_header(path: Path) -> tuple[dict[str, list[int]], dict[str, str]]:
+    """Shapes and text of a safetensors file, from its header alone."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        first = file.read(8)
+        if len(first) < 8:
+            raise CheckpointError(f"{path.name} is cut off")
+        (length,) = struct.unpack("<Q", first)
+        if length > min(MOST_HEADER, size - 8):
+            raise CheckpointError(
+                f"{path.name} claims a header of {length:,} bytes in a file of {size:,}"
+            )
+        text = file.read(length)
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path.name} has a header that is not JSON") from error
+    if not isinstance(header, dict):
+        raise CheckpointError(f"{path.name} has a header that is no object")
+    meta = header.pop("__metadata__", {})
+    if not isinstance(meta, dict) or not all(isinstance(value, str) for value in meta.values()):
+        raise CheckpointError(f"{path.name} has notes that are not text")
+    end = max((_tensor_end(path, name, part) for name, part in header.items()), default=0)
+    if 8 + length + end != size:
+        raise CheckpointError(
+            f"{path.name} has {size:,} bytes, and its header tells of {8 + length + end:,}"
+        )
+    return {name: part["shape"] for name, part in header.items()}, meta
+
+
+def read_weights(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights for a network whose own are `expected`: the same names and shapes, and floats."""
+    shapes, _ = read_header(path)
+    names = {plain_name(name): name for name in shapes}
+    if names.keys() != expected.keys() or len(names) != len(shapes):
+        other = sorted(names.keys() ^ expected.keys())
+        raise CheckpointError(f"{path.name} is of another network ({', '.join(other[:3])})")
+    for name, tensor in expected.items():
+        if shapes[names[name]] != list(tensor.shape):
+            raise CheckpointError(
+                f"{path.name} is of another network: {name} has the shape "
+                f"{shapes[names[name]]}, not {list(tensor.shape)}"
+            )
+    try:
+        loaded = load_file(path)
+    except (SafetensorError, ValueError, OSError) as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error}") from error
+    return {plain_name(name): tensor for name, tensor in loaded.items()}
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """A state file: tensors, numbers, text, and lists and dictionaries of them. Never unpickles."""
+    size = path.stat().st_size
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise CheckpointError(f"{path.name} is cut off or no state file") from error
+    if len(parts) > MOST_PARTS:
+        raise CheckpointError(f"{path.name} has {len(parts):,} parts")
+    for part in parts:
+        if part.compress_type != zipfile.ZIP_STORED or part.file_size > size:
+            raise CheckpointError(f"{path.name} holds more than its size")
+        if part.filename.endswith(".pkl") and part.file_size > MOST_PICKLE:
+            raise CheckpointError(f"{path.name} has a description of {part.file_size:,} bytes")
+    if sum(part.file_size for part in parts) > size:
+        raise CheckpointError(f"{path.name} holds more than its size")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(f"{path.name} holds what a state file must not hold") from error
+    except (EOFError, AttributeError, IndexError, OSError, MemoryError, RecursionError) as error:
+        raise CheckpointError(f"{path.name} is damaged") from error
+    _look_through(path, state, size, MOST_DEPTH, set())
+    if not isinstance(state, dict):
+        raise CheckpointError(f"{path.name} is no state file")
+    return state
+
+
+def _tensor_end(path: Path, name: str, part: Any) -> int:
+    """Where a tensor ends, if what the header says of it fits together."""
+    damaged = CheckpointError(f"{path.name} has a header that does not fit together")
+    if not isinstance(part, dict):
+        raise damaged
+    shape, offsets, kind = part.get("shape"), part.get("data_offsets"), part.get("dtype")
+    if not (isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2):
+        raise damaged
+    if not all(type(number) is int and number >= 0 for number in (*shape, *offsets)):
+        raise damaged
+    numbers = 1
+    for side in shape:
+        numbers *= side
+        if numbers > 1 << 48:
+            raise damaged
+    if kind not in SIZES or offsets[1] - offsets[0] != numbers * SIZES[kind]:
+        raise damaged
+    return int(offsets[1])
+
+
+def _look_through(path: Path, value: Any, size: int, depth: int, seen: set[int]) -> None:
+    """Refuses tensors that are larger than the file they come from (repeated by a stride of 0,
+    say), and everything that is neither a tensor nor plain. What is there twice is looked at once:
+    a small file can hold a list of lists of lists of the same list."""
+    if depth == 0:
+        raise CheckpointError(f"{path.name} is nested too deeply")
+    if isinstance(value, Tensor):
+        if value.layout != torch.strided or value.numel() * value.element_size() > size:
+            raise CheckpointError(f"{path.name} has a tensor that is larger than the file")
+    elif isinstance(value, dict | list | tuple):
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+        parts = (*value.keys(), *value.values()) if isinstance(value, dict) else value
+        for part in parts:
+            _look_through(path, part, size, depth - 1, seen)
+    elif not isinstance(value, str | int | float | bool | None):
+        raise CheckpointError(f"{path.name} holds a {type(value).__name__}")

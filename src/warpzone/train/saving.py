@@ -1,0 +1,270 @@
+"""A run as a checkpoint, and a checkpoint as a run again."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from warpzone.eval.evaluate import Outcome
+from warpzone.metrics.rotation import read_rows
+from warpzone.run.checkpoints import Checkpoint, Checkpoints, Snapshot, update_of
+from warpzone.run.folder import EVALS, WEIGHTS, RunFolder
+from warpzone.run.resume import Start
+from warpzone.run.sidecar import CheckpointError, Reason
+from warpzone.run.versions import add_session
+from warpzone.train.stopping import say
+
+if TYPE_CHECKING:
+    from warpzone.train.loop import Run
+
+GIB = 2**30
+#: What a run counts, by the name it has there.
+COUNTERS = ("global_step", "global_update", "best_clears", "best_update", "gpu_seconds")
+
+
+class Saver:
+    """Knows when a checkpoint of a run is due, writes it, and takes one up."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.checkpoints = Checkpoints(run.folder.checkpoints)
+        #: Of the newest checkpoint here; -1 while there is none.
+        self.update = -1
+        #: What writing the last one took.
+        self.seconds = 0.0
+        #: Somebody asked for a checkpoint.
+        self.wanted = False
+        #: The step that the run was resumed at; -1 for one that was not.
+        self.resumed_at = -1
+        self._since = time.monotonic()
+
+    def begin(self, start: Start) -> list[str]:
+        """From nothing or from a checkpoint; says what of it could not be taken up."""
+        run, found, at_home = self._run, start.checkpoint, start.folder is not None
+        notes = []
+        if found is not None:
+            notes = self.restore(found, at_home=at_home)
+            self.resumed_at = run.global_step
+        if at_home:
+            run.folder.rewind(run.config, run.global_step)
+        source = {"update": run.global_update, "resumed_from": str(found.path) if found else None}
+        add_session(run.folder.path, run.device, run.rom, source)
+        if found is not None and not at_home:
+            # From now on the new folder has all that the run needs.
+            self.save()
+        return notes
+
+    def due(self, update: int) -> bool:
+        """Whether a checkpoint is to be written when so many updates are done."""
+        config = self._run.config
+        if update == self.update:
+            return False
+        if self.wanted:
+            return True
+        if config.checkpoint_interval and update % config.checkpoint_interval == 0:
+            return True
+        minutes = (time.monotonic() - self._since) / 60
+        return config.checkpoint_minutes > 0 and minutes >= config.checkpoint_minutes
+
+    def save(self, reason: Reason = "normal", *, lanes: bool = True) -> Checkpoint:
+        """Writes everything, the lanes only if they are between two rollouts. Of an update that has
+        a checkpoint already, only the reason is new: what is there was written between two updates,
+        and this may be in the middle of one."""
+        run = self._run
+        run.pulse.enter("checkpoint")
+        began = time.perf_counter()
+        run.folder.flush()
+        if self.update == run.global_update and (kept := self._again(reason)):
+            return kept
+        snapshot = Snapshot(
+            config=run.config,
+            global_step=run.global_step,
+            global_update=run.global_update,
+            reason=reason,
+            weights=run.agent.state_dict(),
+            state=state_of(run, lanes=lanes),
+            best=_best(run),
+        )
+        written = self.checkpoints.write(snapshot)
+        self.update = run.global_update
+        self.checkpoints.prune(
+            last=run.config.keep_last,
+            every=run.config.keep_every,
+            best=run.best_update,
+            newest=run.global_update,
+        )
+        self._since = time.monotonic()
+        self.wanted = False
+        self.seconds = time.perf_counter() - began
+        return written
+
+    def save_last(self, reason: Reason) -> None:
+        """The last checkpoint. Where none can be written the one before stays, and what is heard of
+        is what ended the run."""
+        run = self._run
+        try:
+            if reason == "normal":
+                self.save()
+            elif all(bool(part.isfinite().all()) for part in run.agent.parameters()):
+                self.save(reason, lanes=run.between)
+                if reason == "interrupt":
+                    meta = {"global_step": run.global_step, "seconds": run.seconds}
+                    run.folder.save_weights(WEIGHTS, run._evaluated_agent(), meta)
+        except (OSError, RuntimeError) as error:
+            if reason == "normal":
+                raise
+            say(f"[train][warn] no last checkpoint: {error}")
+
+    def _again(self, reason: Reason) -> Checkpoint | None:
+        ours = [stem for stem in self.checkpoints.stems() if update_of(stem) == self.update]
+        try:
+            there = self.checkpoints.open(ours[0] if ours else "").sidecar
+        except CheckpointError:
+            return None
+        return self.checkpoints.commit(there.with_reason(reason))
+
+    def restore(self, checkpoint: Checkpoint, *, at_home: bool) -> list[str]:
+        """Puts a checkpoint into the run; says what of it could not be taken up. `at_home`: it is
+        one of this run's own."""
+        run = self._run
+        run.agent.load_state_dict(checkpoint.read_weights(run.agent.state_dict()))
+        try:
+            notes = load_state(run, checkpoint.read_state())
+        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+            if isinstance(error, CheckpointError):
+                raise
+            text = f"{checkpoint.sidecar.state.name} does not hold what a run needs: {error}"
+            raise CheckpointError(text) from error
+        if at_home:
+            self.update = run.global_update
+            # The life before may have died between the checkpoint and the word of the latest.
+            if not self.checkpoints.is_latest(checkpoint.sidecar):
+                self.checkpoints.commit(checkpoint.sidecar)
+        return notes
+
+
+def state_of(run: Run, *, lanes: bool) -> dict[str, Any]:
+    """Everything but the weights, as tensors, numbers and text in lists and dictionaries."""
+    replaying = run.learner.replaying
+    replay = None
+    if replaying is not None:
+        stored = replaying.replay.storage
+        if stored.size * stored.spec.bytes <= run.config.checkpoint_replay_gb * GIB:
+            replay = replaying.replay.state_dict()
+    return {
+        "counters": {name: getattr(run, name) for name in COUNTERS},
+        "seconds": run.seconds,
+        "next_eval": run.next_eval,
+        "evaluated_at": run.evaluated_at,
+        "learner": run.learner.state_dict(),
+        "collector": _collector(run, lanes),
+        "noise": run.noise.get_state(),
+        "noise_buffers": {name: part.cpu() for name, part in run.acting.named_buffers()},
+        "replay": replay,
+        "random": random_state(),
+        "observers": {type(one).__name__: one.state_dict() for one in run.observers},
+    }
+
+
+def _best(run: Run) -> dict[str, int]:
+    if run.best_update < 0:
+        return {}
+    return {"clears": run.best_clears, "update": run.best_update}
+
+
+def _collector(run: Run, lanes: bool) -> dict[str, Any]:
+    """Without the lanes where they cannot be saved: they will start anew."""
+    try:
+        return run.collector.state_dict(lanes=lanes)
+    except (RuntimeError, ValueError):
+        return run.collector.state_dict(lanes=False)
+
+
+def load_state(run: Run, state: Mapping[str, Any]) -> list[str]:
+    """Takes up what `state_of` gave; the weights are there already."""
+    notes: list[str] = []
+    for name in COUNTERS:
+        setattr(run, name, type(getattr(run, name))(state["counters"][name]))
+    run.started = time.perf_counter() - float(state["seconds"])
+    run.next_eval = int(state["next_eval"])
+    run.evaluated_at = int(state["evaluated_at"])
+    _plan_evaluation(run)
+    run.learner.load_state_dict(state["learner"])
+    run.noise.set_state(state["noise"])
+    if run.acting is not run.agent:
+        run.acting.load_state_dict(run.agent.state_dict())
+    for name, part in run.acting.named_buffers():
+        part.copy_(state["noise_buffers"][name])
+    if reason := run.collector.load_state_dict(state["collector"]):
+        notes.append(f"all games start anew: {reason}")
+    notes += _load_replay(run, state["replay"])
+    for observer in run.observers:
+        observer.load_state_dict(state["observers"].get(type(observer).__name__, {}))
+    load_random_state(state["random"])
+    return notes
+
+
+def _plan_evaluation(run: Run) -> None:
+    """Another interval than before begins with the next multiple of it."""
+    if every := run.config.eval_interval:
+        upcoming = (run.global_step // every + 1) * every
+        if not 0 < run.next_eval <= upcoming or run.next_eval % every:
+            run.next_eval = upcoming
+
+
+def _load_replay(run: Run, saved: dict[str, Any] | None) -> list[str]:
+    replaying = run.learner.replaying
+    if replaying is None:
+        return []
+    if saved is None:
+        return ["the replay was not saved (--checkpoint-replay-gb); it fills up anew"]
+    try:
+        replaying.replay.load_state_dict(saved)
+    except ValueError as error:
+        return [f"the replay fills up anew: {error}"]
+    return []
+
+
+def recall(folder: RunFolder, global_step: int, resumed_at: int) -> list[Outcome]:
+    """The evaluation that an earlier life of the run made at the step it was resumed at."""
+    if global_step != resumed_at:
+        return []
+    names = {field.name for field in dataclasses.fields(Outcome)}
+    rows = [row for row in read_rows(folder.path, EVALS) if row.get("global_step") == global_step]
+    if not all(names <= row.keys() for row in rows):
+        return []
+    return [Outcome(**{name: row[name] for name in names}) for row in rows]
+
+
+def random_state() -> dict[str, Any]:
+    """The generators that belong to nobody. Those of the run are with their owners."""
+    kind, keys, place, has_gauss, cached = np.random.get_state(legacy=True)
+    version, numbers, gauss = random.getstate()
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": cuda,
+        "numpy": [str(kind), _tensor(keys), place, has_gauss, cached],
+        "python": [version, list(numbers), gauss],
+    }
+
+
+def load_random_state(state: Mapping[str, Any]) -> None:
+    """Goes on with them. A GPU that was not there before keeps its own."""
+    torch.set_rng_state(state["torch"])
+    if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(state["cuda"])
+    kind, keys, place, has_gauss, cached = state["numpy"]
+    np.random.set_state((kind, keys.numpy().astype(np.uint32), place, has_gauss, cached))
+    version, numbers, gauss = state["python"]
+    random.setstate((version, tuple(numbers), gauss))
+
+
+def _tensor(words: Any) -> torch.Tensor:
+    return torch.from_numpy(np.asarray(words, np.int64))

@@ -1,0 +1,88 @@
+"""From a configuration to the end of a run: where it begins, and what happens when memory runs
+out."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from warpzone.config import TrainConfig
+from warpzone.run.resume import Start, find_start
+from warpzone.run.sidecar import CheckpointError
+from warpzone.train.ladder import describe, out_of_memory, rungs
+from warpzone.train.loop import Result, Run
+from warpzone.train.observer import Observer
+from warpzone.train.stopping import Stop, say
+
+Watch = Callable[[TrainConfig], Sequence[Observer]]
+
+
+def begin(config: TrainConfig, watch: Watch, stop: Stop) -> Run:
+    """A run, from the checkpoint that `config.resume` asks for. One that cannot be used after all
+    is passed over like those that look wrong from outside."""
+    passed: set[Path] = set()
+    while True:
+        start = find_start(config, say, passed)
+        try:
+            run = Run(_in_place(config, start), watch(config), start=start, interrupt=stop)
+        except CheckpointError as error:
+            if start.checkpoint is None:
+                raise
+            say(f"[train][warn] passed over {start.checkpoint.path}: {error}")
+            passed.add(start.checkpoint.path)
+            continue
+        for note in run.notes:
+            say(f"[train][warn] {note}")
+        return run
+
+
+def train(config: TrainConfig, watch: Watch, stop: Stop, learn: Callable[[Run], Result]) -> Result:
+    """Runs to the end; with `auto_mem`, on ever less memory if need be."""
+    ladder = rungs(config)
+    while True:
+        run: Run | None = None
+        try:
+            run = begin(config, watch, stop)
+            return learn(run)
+        except (RuntimeError, MemoryError) as error:
+            if not (config.auto_mem and out_of_memory(error)):
+                raise
+            config = _next_rung(config, ladder, run, error)
+        # The failed run's tensors must be gone before the next one asks for its own.
+        run = None
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def _next_rung(
+    config: TrainConfig,
+    ladder: Iterator[tuple[str, TrainConfig]],
+    run: Run | None,
+    error: Exception,
+) -> TrainConfig:
+    what, smaller = next(ladder, ("", config))
+    if not what:
+        raise error
+    text = str(error).strip().splitlines()[0]
+    say(f"[train][warn] memory ran out ({text}); smaller {what}: {describe(config, smaller)}")
+    if run is None:
+        return smaller
+    # In the same folder, from the checkpoint that the failure left, whatever was asked for first.
+    folder = run.folder.path
+    return smaller.replace(
+        resume="auto",
+        resume_relax_match=True,
+        run_name=folder.name,
+        runs_dir=str(folder.parent),
+    )
+
+
+def _in_place(config: TrainConfig, start: Start) -> TrainConfig:
+    """A run that goes on in its folder has the folder's name."""
+    if start.folder is None:
+        return config
+    return config.replace(run_name=start.folder.name, runs_dir=str(start.folder.parent))

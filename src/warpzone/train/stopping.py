@@ -1,0 +1,129 @@
+"""Signals end a run in good order: they set a flag that is looked at between two updates. A second
+one ends the process at once, which harms no file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from warpzone.run.journal import note
+from warpzone.train.progress import Progress
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FIRST = "[train][warn] interrupted: the update at hand is finished and saved; once more ends now\n"
+SHOW_CURSOR = "\x1b[?25h"
+
+
+class Interrupted(Exception):  # noqa: N818 (what was asked for is no error)
+    """A signal ended the run."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"interrupted by {signal.Signals(signum).name}")
+        self.signum = signum
+
+    @property
+    def exit_code(self) -> int:
+        """As shells give it."""
+        return 128 + self.signum
+
+
+class Stop:
+    """Whether a signal came, and which."""
+
+    def __init__(self) -> None:
+        self.signum = 0
+
+    def __bool__(self) -> bool:
+        return self.signum != 0
+
+    def check(self) -> None:
+        """Raises Interrupted if a signal came."""
+        if self.signum:
+            raise Interrupted(self.signum)
+
+    def _handle(self, signum: int, _frame: FrameType | None) -> None:
+        if self.signum:
+            _write(SHOW_CURSOR if os.isatty(2) else "")
+            os._exit(128 + signum)
+        self.signum = signum
+        _write(FIRST)
+
+
+@contextlib.contextmanager
+def signals() -> Iterator[Stop]:
+    """Takes the signals while it lasts. Only the main thread can; elsewhere nothing is taken."""
+    stop = Stop()
+    before: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in SIGNALS:
+            # Whoever had a signal ignored (nohup) wants it ignored.
+            if signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, stop._handle)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _write(text: str) -> None:
+    # Not through sys.stderr: the signal may have come in the middle of a write to it.
+    with contextlib.suppress(OSError):
+        os.write(2, text.encode())
+
+
+def say(text: str) -> None:
+    """A line on stderr and in the log; where nobody is left to read it, nothing."""
+    note(text)
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        silence()
+
+
+def silence() -> None:
+    """Sends what is still to be said to nobody: a terminal that is gone must not decide how the
+    process ends."""
+    with contextlib.suppress(OSError):
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        for handle in (1, 2):
+            os.dup2(nobody, handle)
+        os.close(nobody)
+
+
+@contextlib.contextmanager
+def survived() -> Iterator[None]:
+    """A terminal that goes away meanwhile is no reason to stop."""
+    try:
+        yield
+    except OSError:
+        silence()
+
+
+class Quiet(Progress):
+    """A progress display that may lose its terminal."""
+
+    def __enter__(self) -> Quiet:
+        with survived():
+            super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        with survived():
+            super().__exit__(*error)
+
+    def update(self, row: dict[str, Any]) -> None:
+        """Shows the newest metrics."""
+        with survived():
+            super().update(row)
+
+    def say(self, text: str) -> None:
+        """A sentence above the table."""
+        with survived():
+            super().say(text)

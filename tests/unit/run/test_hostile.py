@@ -1,0 +1,236 @@
+"""Files that somebody else wrote: refused in one sentence, nothing executed, no memory taken."""
+
+import json
+import os
+import pickle
+import resource
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from snapshots import WEIGHTS, snapshot, stem
+
+from warpzone.run import safe
+from warpzone.run.checkpoints import Checkpoint, Checkpoints
+from warpzone.run.sidecar import CheckpointError, parse, read_sidecar
+
+EXPECTED = {"encoder.weight": torch.zeros(2, 3), "heads.bias": torch.zeros(2)}
+
+
+class Bomb:
+    """Unpickled, it leaves a file behind."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (f"touch {self.path}",)
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def refused(read: Callable[[], object]) -> str:
+    before = peak()
+    with pytest.raises(CheckpointError) as caught:
+        read()
+    assert peak() - before < 64 << 20
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- state files -----------------------------------------------------------------------------
+def test_a_pickle_is_not_unpickled(tmp_path: Path) -> None:
+    target = tmp_path / "executed"
+    plain, torchy, legacy = (tmp_path / f"{name}.state.pt" for name in ("plain", "zip", "legacy"))
+    plain.write_bytes(pickle.dumps(Bomb(target)))
+    torch.save({"a": Bomb(target)}, torchy)
+    torch.save({"a": Bomb(target)}, legacy, _use_new_zipfile_serialization=False)
+    for path in (plain, torchy, legacy):
+        refused(lambda path=path: safe.read_state(path))  # type: ignore[misc]
+    assert not target.exists()
+
+
+def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.state.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb/data.pkl", b"\0" * (200 << 20))
+    assert path.stat().st_size < 1 << 20
+    assert "more than its size" in refused(lambda: safe.read_state(path))
+
+
+def test_a_tensor_larger_than_its_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wide.state.pt"
+    torch.save({"a": torch.zeros(1).expand(1 << 40)}, path)
+    assert "larger than the file" in refused(lambda: safe.read_state(path))
+
+
+def test_a_list_of_lists_of_lists_is_looked_through_once(tmp_path: Path) -> None:
+    path = tmp_path / "laughs.state.pt"
+    laugh: list[Any] = [0]
+    for _ in range(15):
+        laugh = [laugh] * 10
+    torch.save({"a": laugh}, path)
+    assert safe.read_state(path).keys() == {"a"}
+    deep: list[Any] = []
+    for _ in range(40):
+        deep = [deep]
+    torch.save({"a": deep}, path)
+    assert "nested too deeply" in refused(lambda: safe.read_state(path))
+
+
+@pytest.mark.parametrize("cut", [0, 10, 100, 1000])
+def test_a_truncated_state_is_refused(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "whole.state.pt"
+    torch.save({"a": torch.zeros(1000)}, path)
+    path.write_bytes(path.read_bytes()[:cut])
+    refused(lambda: safe.read_state(path))
+
+
+# --- weights ---------------------------------------------------------------------------------
+def weights_file(folder: Path) -> Path:
+    Checkpoints(folder).write(snapshot(1))
+    return folder / f"{stem(1)}.safetensors"
+
+
+@pytest.mark.parametrize("cut", [0, 7, 8, 60, 400, -1])
+def test_truncated_weights_are_refused(tmp_path: Path, cut: int) -> None:
+    path = weights_file(tmp_path)
+    path.write_bytes(path.read_bytes()[:cut])
+    refused(lambda: safe.read_weights(path, EXPECTED))
+
+
+@pytest.mark.parametrize("claim", [10 << 30, (1 << 64) - 1, 9 << 20])
+def test_a_claim_of_a_huge_header_is_refused(tmp_path: Path, claim: int) -> None:
+    path = tmp_path / "huge.safetensors"
+    path.write_bytes(struct.pack("<Q", claim) + b"{}")
+    assert "claims a header" in refused(lambda: safe.read_weights(path, EXPECTED))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"dtype": "F32", "shape": [1 << 40, 1 << 40], "data_offsets": [0, 8]},
+        {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 1 << 40]},
+        {"dtype": "F32", "shape": [-2, 3], "data_offsets": [0, 24]},
+        {"dtype": "F32", "shape": [2, 3], "data_offsets": [24, 0]},
+        {"dtype": "X", "shape": [2, 3], "data_offsets": [0, 24]},
+        {"dtype": "F32", "shape": "many", "data_offsets": [0, 24]},
+        [],
+    ],
+)
+def test_a_header_that_lies_is_refused(tmp_path: Path, part: Any) -> None:
+    header = json.dumps({"encoder.weight": part}).encode()
+    path = tmp_path / "liar.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(24))
+    refused(lambda: safe.read_weights(path, EXPECTED))
+
+
+def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
+    path = weights_file(tmp_path)
+    other = {**EXPECTED, "encoder.weight": torch.zeros(3, 3)}
+    assert "[2, 3], not [3, 3]" in refused(lambda: safe.read_weights(path, other))
+    more = {**EXPECTED, "memory": torch.zeros(1)}
+    assert "another network (memory)" in refused(lambda: safe.read_weights(path, more))
+
+
+# --- side-cars -------------------------------------------------------------------------------
+def sidecar_of(folder: Path) -> dict[str, Any]:
+    Checkpoints(folder).write(snapshot(1))
+    values: dict[str, Any] = json.loads((folder / f"{stem(1)}.json").read_text())
+    return values
+
+
+def test_wrong_shapes_in_the_sidecar_are_refused(tmp_path: Path) -> None:
+    values = sidecar_of(tmp_path)
+    values["shapes"]["encoder.weight"] = [9, 9]
+    checkpoint = Checkpoint(tmp_path, parse(values))
+    assert "other shapes" in refused(checkpoint.verify)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../etc/passwd", "/etc/passwd", "..", "a/b.safetensors", "a\\b.safetensors", ".hidden",
+     "../x.safetensors", "x.state.pt", "", "x\0.safetensors", "x" * 300 + ".safetensors"],
+)  # fmt: skip
+def test_a_name_that_leaves_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    values = sidecar_of(tmp_path)
+    values["files"]["weights"]["name"] = name
+    assert "no plain name" in refused(lambda: parse(values))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("version", 2), ("version", True), ("config", []), ("shapes", {"a": [1.5]}), ("files", {}),
+        ("save_state", {"global_step": -1}), ("algo", 7), ("world", "1"), ("best", {"update": "x"}),
+    ],
+)  # fmt: skip
+def test_a_field_of_the_wrong_kind_is_refused(tmp_path: Path, field: str, value: Any) -> None:
+    values = sidecar_of(tmp_path)
+    refused(lambda: parse({**values, field: value}))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, '{"version": NaN}', "\xff"])
+def test_text_that_is_no_sidecar_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(text.encode("latin-1"))
+    refused(lambda: read_sidecar(path))
+
+
+def test_a_huge_sidecar_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    with path.open("wb") as file:
+        file.truncate(10 << 30)
+    assert "larger than" in refused(lambda: read_sidecar(path))
+
+
+def test_a_changed_byte_is_seen(tmp_path: Path) -> None:
+    Checkpoints(tmp_path).write(snapshot(1))
+    for name in (f"{stem(1)}.state.pt", f"{stem(1)}.safetensors"):
+        path = tmp_path / name
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+        checkpoint = Checkpoints(tmp_path).open(stem(1))
+        assert "its hash is another one" in refused(checkpoint.verify)
+        content[-1] ^= 1
+        path.write_bytes(content)
+
+
+def test_reading_needs_no_more_memory_than_the_file(tmp_path: Path) -> None:
+    """In a process of its own: every hostile file under a limit of address space."""
+    Checkpoints(tmp_path).write(snapshot(1))
+    huge = tmp_path / "huge.safetensors"
+    huge.write_bytes(struct.pack("<Q", 10 << 30) + b"{}")
+    code = f"""
+import resource, torch
+from pathlib import Path
+from warpzone.run import safe
+from warpzone.run.sidecar import CheckpointError
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * 2)
+try:
+    safe.read_header(Path({str(huge)!r}))
+except CheckpointError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "claims a header of 10,737,418,240 bytes" in done.stdout
+
+
+def test_weights_with_prefixes_of_compiled_networks_load(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    path = tmp_path / "old.safetensors"
+    save_file(
+        {f"_orig_mod.{safe.plain_name(name)}": value for name, value in WEIGHTS.items()}, path
+    )
+    assert safe.read_weights(path, EXPECTED).keys() == EXPECTED.keys()

@@ -1,0 +1,190 @@
+"""Which checkpoint is chosen, and what is said about the others."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from snapshots import snapshot
+from tiny_runs import make_agent, same, tiny
+
+from warpzone.config import ConfigError, TrainConfig, from_dict
+from warpzone.run import resume
+from warpzone.run.checkpoints import Checkpoints
+from warpzone.run.folder import RunFolder, load_agent
+from warpzone.run.matching import FREE, NETWORK, compare
+from warpzone.run.resume import find_start, newest_run
+
+
+def run_with(root: Path, name: str, *updates: int, **changes: Any) -> Path:
+    config = tiny(runs_dir=str(root), run_name=name, **changes)
+    folder = RunFolder.create(config)
+    folder.close()
+    for update in updates:
+        Checkpoints(folder.checkpoints).write(snapshot(update, config=config))
+    return folder.path
+
+
+def start(root: Path, mode: str, name: str = "", **changes: Any) -> tuple[Any, list[str]]:
+    said: list[str] = []
+    config = tiny(runs_dir=str(root), run_name=name, resume=mode, **changes)
+    found = find_start(config, said.append)
+    return found, said
+
+
+def test_own_folder_first(tmp_path: Path) -> None:
+    mine = run_with(tmp_path, "mine", 2, 1)
+    run_with(tmp_path, "other", 2)
+    found, said = start(tmp_path, "auto", "mine")
+    assert found.folder == mine
+    assert found.checkpoint.sidecar.global_update == 2
+    assert said == [f"[train] goes on from {found.checkpoint.path}: update 2, step 64, written "
+                    f"{found.checkpoint.sidecar.timestamp} (normal)"]  # fmt: skip
+
+
+def test_auto_looks_below_the_root_for_what_fits(tmp_path: Path) -> None:
+    run_with(tmp_path, "network", 1, hidden_size=32)
+    run_with(tmp_path, "settings", 1, lr=0.5)
+    over = run_with(tmp_path, "over", 3)
+    deep = run_with(tmp_path / "deep" / "er", "fits", 1)
+    found, said = start(tmp_path, "auto", "new")
+    assert found.folder is None  # Its own folder will be a new one.
+    assert found.checkpoint.folder == deep / "checkpoints"
+    text = "\n".join(said)
+    for name in ("network", "settings"):
+        if str(tmp_path / name) in text:
+            assert f"passed over {tmp_path / name}" in text
+    # Without a name, the run that was found goes on where it is.
+    found, _ = start(tmp_path, "auto")
+    assert found.folder == deep
+    # Nothing is left to do for a run that is over: it is not what was meant.
+    (deep / "checkpoints").rename(tmp_path / "elsewhere")
+    found, said = start(tmp_path / "over", "auto", max_steps=96)
+    assert found.checkpoint is None
+    assert any("its run is over" in line for line in said)
+    assert over.exists()
+
+
+def test_everything_passed_over_is_named(tmp_path: Path) -> None:
+    run_with(tmp_path, "network", 1, hidden_size=32)
+    run_with(tmp_path, "settings", 1, lr=0.5)
+    found, said = start(tmp_path, "auto", "new")
+    assert found.checkpoint is None
+    text = "\n".join(said)
+    assert "another network (--hidden-size 32 there, 16 here)" in text
+    assert "other settings (--lr 0.5 there, 0.00025 here)" in text
+    assert said[-1] == f"[train] no checkpoint below {tmp_path} fits: a new run begins"
+    relaxed, _ = start(tmp_path, "auto", "new", resume_relax_match=True)
+    assert relaxed.checkpoint.sidecar.config["lr"] == 0.5
+
+
+def test_the_search_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_with(tmp_path, "far", 1)
+    for index in range(30):
+        (tmp_path / f"file{index}").write_text("")
+    monkeypatch.setattr(resume, "MOST_FILES", 20)
+    found, _ = start(tmp_path, "auto")
+    assert found.checkpoint is None
+    monkeypatch.setattr(resume, "MOST_FILES", 200)
+    found, _ = start(tmp_path, "auto")
+    assert found.checkpoint is not None
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    run_with(tmp_path / "far", "away", 1)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "link").symlink_to(tmp_path / "far")
+    found, _ = start(tmp_path / "runs", "auto")
+    assert found.checkpoint is None
+
+
+def test_never_means_never(tmp_path: Path) -> None:
+    run_with(tmp_path, "mine", 1)
+    found, said = start(tmp_path, "never", "mine")
+    assert found.checkpoint is None
+    assert found.folder is None
+    assert said == []
+
+
+def test_latest_is_the_run_that_wrote_last(tmp_path: Path) -> None:
+    run_with(tmp_path, "first", 9)
+    second = run_with(tmp_path, "second", 1)
+    assert newest_run(tmp_path) == second
+    found, _ = start(tmp_path, "latest")
+    assert found.folder == second
+    with pytest.raises(ConfigError, match="there is no run"):
+        start(tmp_path, "latest", "third")
+
+
+def test_a_first_checkpoint_that_was_never_finished(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "mine", 1)
+    for path in (run / "checkpoints").glob("*"):
+        if path.suffix != ".pt":
+            path.unlink()
+    found, said = start(tmp_path, "auto", "mine")
+    assert (found.checkpoint, found.folder) == (None, run)
+    assert "begins again" in said[-1]
+    with pytest.raises(ConfigError, match="no checkpoint that can be used"):
+        start(tmp_path, "latest", "mine")
+
+
+def test_every_setting_is_free_or_compared() -> None:
+    """A new setting is compared unless somebody says that it is free."""
+    names = {field.name for field in dataclasses.fields(TrainConfig)}
+    assert set(NETWORK) <= names
+    assert names >= FREE
+    assert not FREE & set(NETWORK)
+    config = tiny()
+    moved = config.replace(runs_dir="elsewhere", max_steps=10**6, num_threads=7, keep_last=9)
+    assert compare(config, moved).refusal(relaxed=False) is None
+    changed = compare(config, config.replace(num_envs=8, seed=3))
+    assert changed.refusal(relaxed=True) is None
+    assert "--num-envs" in str(changed.refusal(relaxed=False))
+
+
+def test_old_configurations_load() -> None:
+    """Without the fields that came later."""
+    values = dataclasses.asdict(tiny())
+    for name in ("resume", "keep_last", "checkpoint_minutes", "auto_mem"):
+        del values[name]
+    assert from_dict(values) == tiny()
+
+
+def test_agents_load_from_every_kind_of_file(tmp_path: Path) -> None:
+    config = tiny(runs_dir=str(tmp_path), run_name="one")
+    folder = RunFolder.create(config)
+    agent = make_agent(config)
+    with pytest.raises(ConfigError, match="no weights yet"):
+        load_agent(folder.path)
+    compiled = {f"_orig_mod.{name}": part for name, part in agent.state_dict().items()}
+    written = Checkpoints(folder.checkpoints).write(snapshot(4, config=config, weights=compiled))
+    stem = folder.checkpoints / written.sidecar.stem
+    for path in (
+        folder.path,
+        folder.checkpoints,
+        stem,
+        written.path,
+        stem.with_name(stem.name + ".safetensors"),
+        folder.checkpoints / written.sidecar.latest,
+    ):
+        loaded, saved = load_agent(path)
+        assert same(loaded, agent)
+        assert saved.hidden_size == config.hidden_size
+    for path in folder.checkpoints.glob("*.json"):
+        path.unlink()
+    assert same(load_agent(stem)[0], agent)
+    # Old weights of a compiled network, with nothing beside them but the run's configuration.
+    from safetensors.torch import save_file
+
+    save_file(
+        {name: part.clone() for name, part in compiled.items()}, folder.path / "old.safetensors"
+    )
+    assert same(load_agent(folder.path, "old.safetensors")[0], agent)
+    assert same(load_agent(folder.path / "old.safetensors")[0], agent)
+    alone = tmp_path / "alone.safetensors"
+    save_file({"a": torch.zeros(1)}, alone)
+    with pytest.raises(ConfigError, match="nothing says what network"):
+        load_agent(alone)
+    with pytest.raises(ConfigError, match="there are no weights"):
+        load_agent(tmp_path / "nothing")
