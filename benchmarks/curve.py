@@ -1,4 +1,4 @@
-"""Draws learning curves as an SVG: python benchmarks/curve.py FILE.jsonl OUT.svg
+"""Draws learning curves as an SVG: python benchmarks/curve.py FILE.jsonl OUT.svg WHERE
 
 Each line of FILE has `seed`, `seconds`, `global_step` and `clear_rate`.
 """
@@ -36,7 +36,7 @@ def draw(rows: list[dict[str, float]], title: str) -> str:
         parts.append(
             f'<text x="{LEFT - 8}" y="{float(y) + 4}" text-anchor="end">{share:.0%}</text>'
         )
-    for seconds in range(0, int(last) + 1, 5):
+    for seconds in range(0, int(last) + 1, 5 if last < 100 else 60):
         x = place(seconds, 0.0).split(",")[0]
         parts.append(f'<text x="{x}" y="{HEIGHT - 24}" text-anchor="middle">{seconds}</text>')
     parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 6}" text-anchor="middle">seconds</text>')
@@ -51,12 +51,13 @@ def draw(rows: list[dict[str, float]], title: str) -> str:
 
 def main() -> int:
     """Reads, draws, writes."""
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         print(__doc__, file=sys.stderr)
         return 2
-    source, target = map(Path, sys.argv[1:])
+    source, target = map(Path, sys.argv[1:3])
     rows = [json.loads(line) for line in source.read_text().splitlines()]
-    target.write_text(draw(rows, "Stage 1-1: episodes that reach the flag while training"))
+    title = f"Stage 1-1, {sys.argv[3]}: episodes that reach the flag while training"
+    target.write_text(draw(rows, title))
     return 0
 
 
