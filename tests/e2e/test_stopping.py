@@ -46,7 +46,15 @@ def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("MARIO_ALLOW_CPU_AUTO", "1")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
+    # Started in the background or by nohup, the tests would inherit signals that are ignored, and
+    # a run leaves those alone.
+    handlers = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.SIGHUP: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    }
     yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     torch.set_num_threads(before)
 
 

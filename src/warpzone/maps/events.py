@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from warpzone.env.stages import NUM_STAGES, stage_name
+from warpzone.metrics.rotation import read_rows
 
 EVALS = "evals.jsonl"
 EPISODES = "episodes.jsonl"
@@ -36,26 +36,19 @@ def read_events(run: Path, stage: str, source: str = EVALS) -> list[Event]:
 
 
 def rows_of(path: Path, most: int = 0) -> list[dict[str, Any]]:
-    """The rows of a JSONL file; a line cut off by a crash or still being written is left out. With
-    `most`, of a longer file only every second, fourth, … row, so that no more are kept."""
-    if not path.is_file():
-        return []
+    """The rows of a JSONL file, finished parts of it included; a line cut off by a crash or still
+    being written is left out. With `most`, of a longer file only every second, fourth, … row, so
+    that no more are kept."""
     rows: list[dict[str, Any]] = []
     stride = 1
-    with path.open(errors="replace") as file:
-        for number, line in enumerate(file):
+    for number, row in enumerate(read_rows(path.parent, path.name)):
+        if number % stride:
+            continue
+        if most and len(rows) >= most:
+            rows, stride = rows[::2], stride * 2
             if number % stride:
                 continue
-            if most and len(rows) >= most:
-                rows, stride = rows[::2], stride * 2
-                if number % stride:
-                    continue
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if isinstance(row, dict):
-                rows.append(row)
+        rows.append(row)
     return rows
 
 

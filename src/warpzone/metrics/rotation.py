@@ -33,10 +33,10 @@ def parts(folder: Path, name: str) -> list[Path]:
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of one part."""
     if path.suffix == ".gz":
-        with gzip.open(path, "rt") as packed:
+        with gzip.open(path, "rt", errors="replace") as packed:
             yield from packed
     else:
-        with path.open() as file:
+        with path.open(errors="replace") as file:
             yield from file
 
 

@@ -12,6 +12,7 @@ import torch
 from warpzone import native, rom
 from warpzone.config import TrainConfig
 from warpzone.env.actions import action_table
+from warpzone.env.backends.interface import BackendError
 from warpzone.model.agent import Agent
 from warpzone.run.folder import model_spec
 from warpzone.train.actor import Actor, autocast
@@ -48,6 +49,8 @@ def forecast(config: TrainConfig, device: torch.device) -> str:
         speeds = measure(config, device)
     except rom.RomError as error:
         return f"unknown, because lanes need a ROM: {error}"
+    except BackendError as error:
+        return f"unknown, because {error}"
     rate = speeds.together(config, device)
     text = (
         f"{_duration(config.max_steps / rate)} for {config.max_steps:,} steps at about "
