@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from warpzone.train.loop import Run
 
 #: How far the dashboard stands back behind training.
-NICE = 10
+NICE = 19
 LOCAL = ("127.0.0.1", "::1", "localhost")
 LOG = "dashboard.log"
 

@@ -84,7 +84,7 @@ export class Link {
   }
 
   say(message) {
-    if (this.open) this.socket.send(JSON.stringify(message));
+    if (this.open && this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
   }
 
   ask(message) {
