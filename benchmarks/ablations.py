@@ -1,0 +1,136 @@
+"""Trains variants of one preset for equal steps and says how far each one got:
+
+    python benchmarks/ablations.py --out benchmarks/ablations_cpu.jsonl
+
+Each run is a process of its own on one core, `--jobs` of them at a time, so its seconds say little.
+Runs that the file already holds are not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+#: Flags on top of the preset's.
+VARIANTS = {
+    "ppo": "",
+    "vtrace": "--algo vtrace --epochs 1",
+    "a2c": "--algo a2c --epochs 1",
+    "gru": "--memory gru",
+    "gtrxl": "--memory gtrxl",
+    "vtrace-per": "--algo vtrace --epochs 1 --per --per-memory-gb 1",
+    "overlap": "--overlap-collect",
+    "impala": "--encoder impala",
+}
+CURVE = ("env_mean_x_pos", "clear_rate", "avg_return", "entropy")
+EVERY = 4
+
+
+def main() -> None:
+    """Runs what is missing, then prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--preset", default="quick")
+    parser.add_argument("--steps", type=int, default=500_000)
+    parser.add_argument("--stages", default="1-1,1-2")
+    parser.add_argument("--seeds", default="1,2")
+    parser.add_argument("--variants", default=",".join(VARIANTS))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    done = {key_of(run) for run in read(options.out)}
+    wanted = itertools.product(
+        options.seeds.split(","), options.variants.split(","), options.stages.split(",")
+    )
+    lock = Lock()
+
+    def one(job: tuple[str, str, str]) -> None:
+        seed, variant, stage = job
+        if (variant, stage, int(seed), options.steps) in done:
+            return
+        run = train(options.preset, options.steps, variant, stage, int(seed))
+        with lock, options.out.open("a") as file:
+            file.write(json.dumps(run) + "\n")
+        print(f"{variant} {stage} seed {seed}: {run['last']}", file=sys.stderr, flush=True)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(one, wanted))
+    print(table(read(options.out)))
+
+
+def key_of(run: dict[str, Any]) -> tuple[str, str, int, int]:
+    """What makes a run another one."""
+    return run["variant"], run["stage"], run["seed"], run["steps"]
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """All runs of a file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def train(preset: str, steps: int, variant: str, stage: str, seed: int) -> dict[str, Any]:
+    """One run: its curve, and how it ended."""
+    flags = ["--preset", preset, "--stages", stage, "--seed", str(seed), "--max-steps", str(steps)]
+    flags += ["--eval-interval", "0", "--stop-at-clears", "0", "--num-threads", "1"]
+    flags += VARIANTS[variant].split()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "warpzone.cli.main", "train", *flags]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MARIO_ALLOW_CPU_AUTO": "1"}
+        log = Path(folder) / "log"
+        with log.open("w") as file:
+            code = subprocess.call(
+                [*command, "--runs-dir", folder, "--run-name", "run"],
+                stdout=file, stderr=subprocess.STDOUT, env=environment,
+            )  # fmt: skip
+        if code:
+            raise SystemExit(f"{variant} {stage} seed {seed} ended with {code}:\n{log.read_text()}")
+        rows = read(Path(folder) / "run" / "metrics.jsonl")
+        evals = read(Path(folder) / "run" / "evals.jsonl")
+    clears = {
+        policy: sum(row["cleared"] for row in evals if row["policy"] == policy)
+        for policy in ("argmax", "sampled")
+    }
+    curve = [[row["global_step"], *(round(row[name], 4) for name in CURVE)] for row in rows]
+    last = {name: round(rows[-1][name], 4) for name in CURVE} | clears
+    return {
+        "variant": variant, "stage": stage, "seed": seed, "steps": steps, "flags": flags,
+        "seconds": round(rows[-1]["seconds"], 1), "last": last,
+        "fields": ["global_step", *CURVE], "curve": curve[EVERY - 1 :: EVERY],
+    }  # fmt: skip
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """Mean furthest x of the last episodes, the share that reached the flag, and argmax clears."""
+    columns = sorted({(run["stage"], run["seed"]) for run in runs})
+    head = ["variant", *(f"{stage}, seed {seed}" for stage, seed in columns), "median ms/step"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for variant in VARIANTS:
+        cells = {(run["stage"], run["seed"]): run for run in runs if run["variant"] == variant}
+        if not cells:
+            continue
+        row = [cell(cells.get(column)) for column in columns]
+        pace = statistics.median(1000 * run["seconds"] / run["steps"] for run in cells.values())
+        lines.append("| " + " | ".join([variant, *row, f"{pace:.2f}"]) + " |")
+    return "\n".join(lines)
+
+
+def cell(run: dict[str, Any] | None) -> str:
+    """A run in a word."""
+    if run is None:
+        return ""
+    last = run["last"]
+    share = f" ({100 * last['clear_rate']:.1f} %)" if last["clear_rate"] else ""
+    return f"{last['env_mean_x_pos']:,.0f}{share}"
+
+
+if __name__ == "__main__":
+    main()
