@@ -85,7 +85,7 @@ define cmake
 endef
 
 # What uses threads; the rest says nothing under TSan and takes minutes there.
-THREADED := pool|async|lane|savestate|beginnings
+THREADED := pool|async|start|lane|savestate|beginnings
 .PHONY: engine-test
 engine-test: setup ## the engine's own tests, under ASan+UBSan and TSan
 	$(call cmake,asan,-DWARPZONE_TESTS=ON "-DWARPZONE_SANITIZE=address;undefined")

@@ -32,7 +32,8 @@ class Input {
 };
 
 struct Rig {
-  Vector vector{fuzz::config(), fuzz::cartridge(), nullptr, Simd::kPortable, {{0}, {1}, {}}, 2};
+  Vector vector{fuzz::config(),  fuzz::cartridge(), nullptr,
+                Simd::kPortable, {{0}, {1}, {}},    Vector::make_pool(2)};
   std::vector<uint8_t> obs = std::vector<uint8_t>(kLanes * 2 * 12 * 16);
   std::vector<uint8_t> final_obs = obs;
   float reward[kLanes];
@@ -45,8 +46,8 @@ struct Rig {
     vector.reset(nullptr, obs.data(), info);
     saved = vector.save(0);
   }
-  StepArrays arrays() {
-    StepArrays a;
+  StepRows arrays() {
+    StepRows a;
     a.obs = obs.data();
     a.reward = reward;
     a.terminated = terminated;

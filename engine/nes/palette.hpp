@@ -49,4 +49,7 @@ inline constexpr std::array<Rgb, 64> kPalette = palette_detail::table<Rgb>([](Rg
 inline constexpr std::array<uint8_t, 64> kGrayPalette =
     palette_detail::table<uint8_t>(palette_detail::gray);
 
+/// A NES colour that is black.
+inline constexpr uint8_t kBlack = 0x0F;
+
 }  // namespace wz

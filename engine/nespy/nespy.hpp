@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "nes/cartridge.hpp"
-#include "nespy/palette.hpp"
+#include "nes/palette.hpp"
 
 /// A console that behaves like the emulator inside nes-py 8.2.1, step for step: the same RAM and
 /// the same picture after every `Step()`, quirks included. It exists so that agents and action
@@ -75,7 +75,7 @@ struct Machine {
   uint8_t oam[256];
   uint8_t vram[2048];
   uint8_t ram[2048];
-  /// Row by row: NES colours 0..63, see kNesPyPalette.
+  /// Row by row: NES colours 0..63, see kPalette.
   uint8_t screen[kScreenHeight * kScreenWidth];
 };
 

@@ -10,8 +10,11 @@
 struct Rig {
   explicit Rig(const wz::LaneConfig& config, const wz::CartridgePtr& cart,
                wz::Vector::Stages stages, int threads = 1)
+      : Rig(config, cart, std::move(stages), wz::Vector::make_pool(threads)) {}
+  Rig(const wz::LaneConfig& config, const wz::CartridgePtr& cart, wz::Vector::Stages stages,
+      std::shared_ptr<wz::Pool> pool)
       : lanes(static_cast<int>(stages.size())),
-        vector(config, cart, nullptr, wz::best_simd(), std::move(stages), threads),
+        vector(config, cart, nullptr, wz::best_simd(), std::move(stages), std::move(pool)),
         row(static_cast<size_t>(config.observe.height * config.observe.width *
                                 (config.observe.gray ? 1 : 3) * config.frame_stack)),
         obs(rows() * row),
@@ -29,7 +32,7 @@ struct Rig {
     vector.seed(seeds);
   }
   void reset(const bool* mask = nullptr) { vector.reset(mask, obs.data(), info.data()); }
-  wz::StepArrays arrays() {
+  wz::StepRows arrays() {
     return {obs.data(),  reward.data(),    terminated.get(), truncated.get(),
             info.data(), final_obs.data(), final_info.data()};
   }

@@ -297,8 +297,8 @@ uint64_t play(uint32_t seed, int steps) {
     CHECK_EQ(nespy::is_valid(*m), true);
     for (const uint8_t byte : m->ram) hash = mix(hash, byte);
     for (const uint8_t color : m->screen) {
-      const uint32_t rgb = nespy::kNesPyPalette[color];
-      for (const int shift : {16, 8, 0}) hash = mix(hash, static_cast<uint8_t>(rgb >> shift));
+      const auto [red, green, blue] = kPalette[color];
+      for (const uint8_t part : {red, green, blue}) hash = mix(hash, part);
     }
   }
   return hash;

@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "vec/pool.hpp"
 
@@ -54,28 +57,58 @@ void test_errors(int threads) {
   CHECK(message == "lane 0: unknown error");
 }
 
-void test_background(int threads) {
-  std::atomic<int> queued{0};
-  std::atomic<int> finished{0};
-  Pool pool(threads, [&](int thread) {
-    if (thread < 1 || thread >= threads) return false;
-    int left = queued.load();
-    while (left > 0 && !queued.compare_exchange_weak(left, left - 1)) {
+/// Jobs that are under way at the same time, waited for in any order.
+void test_queue(int threads) {
+  Pool pool(threads);
+  std::vector<std::atomic<int>> hits(3);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::shared_ptr<Pool::Job>> jobs;
+    for (size_t kind = 0; kind < hits.size(); ++kind) {
+      jobs.push_back(
+          pool.start(5 + round % 7, [&hits, kind](int, int) { hits[kind].fetch_add(1); }));
     }
-    if (left <= 0) return false;
-    finished.fetch_add(1);
-    finished.notify_all();
-    return true;
-  });
-  int expected = 0;
-  for (int round = 0; round < 50; ++round) {
-    queued.fetch_add(20);
-    expected += 20;
-    pool.wake();
-    pool.run(10, [](int, int) {});
-    for (int now; (now = finished.load()) != expected;) finished.wait(now);
+    if (round % 2) std::swap(jobs[0], jobs[2]);
+    for (const auto& job : jobs) {
+      pool.wait(*job);
+      CHECK(Pool::is_complete(*job));
+    }
+    for (auto& count : hits) CHECK_EQ(count.exchange(0), 5 + round % 7);
   }
-  CHECK_EQ(finished.load(), expected);
+  // What one job throws is not the next one's.
+  const auto bad = pool.start(4, [](int, int) { throw std::invalid_argument("no"); });
+  const auto good = pool.start(4, [](int, int) {});
+  pool.wait(*good);
+  CHECK_THROWS(std::runtime_error, pool.wait(*bad));
+  pool.wait(*pool.start(0, [](int, int) { throw std::invalid_argument("no"); }));
+}
+
+/// Workers begin without anybody waiting, and callers on several threads do not mix.
+void test_many_callers(int threads) {
+  Pool pool(threads);
+  std::atomic<int> begun{0};
+  const auto job = pool.start(1, [&](int, int) {
+    begun.store(1);
+    begun.notify_all();
+  });
+  begun.wait(0);
+  pool.wait(*job);
+  std::vector<std::thread> callers;
+  std::atomic<int> total{0};
+  for (int caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 100; ++round) {
+        int mine = 0;
+        std::mutex mutex;
+        pool.run(9, [&](int, int) {
+          const std::lock_guard<std::mutex> lock(mutex);
+          ++mine;
+        });
+        if (mine == 9) total.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  CHECK_EQ(total.load(), 300);
 }
 
 /// A process that was forked has no workers: it must neither wait for them nor crash.
@@ -83,11 +116,19 @@ void test_fork() {
   Pool* pool = new Pool(3);
   std::atomic<int> ran{0};
   pool->run(10, [&](int, int) { ran.fetch_add(1); });
+  const auto before = pool->start(10, [](int, int) {});
   const pid_t child = fork();
   if (child == 0) {
+    bool refused = false;
+    try {
+      pool->wait(*before);
+    } catch (const std::runtime_error&) {
+      refused = pool->is_forked();
+    }
     delete pool;
-    _exit(0);
+    _exit(refused ? 0 : 1);
   }
+  pool->wait(*before);
   int status = 1;
   CHECK(waitpid(child, &status, 0) == child);
   CHECK_EQ(status, 0);
@@ -101,7 +142,8 @@ int main() {
   for (const int threads : {1, 2, 3, 5}) {
     test_every_index_once(threads);
     test_errors(threads);
-    if (threads > 1) test_background(threads);
+    test_queue(threads);
+    if (threads > 1) test_many_callers(threads);
   }
   test_fork();
   CHECK_THROWS(std::invalid_argument, Pool(0));

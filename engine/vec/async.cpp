@@ -7,19 +7,6 @@
 
 namespace wz {
 
-StepRows StepArrays::rows(int row, size_t stack_bytes) const {
-  const auto i = static_cast<size_t>(row);
-  StepRows r;
-  r.obs = obs + i * stack_bytes;
-  r.reward = reward + i;
-  r.terminated = terminated + i;
-  r.truncated = truncated + i;
-  r.info = info + i * kInfoColumns;
-  if (final_obs) r.final_obs = final_obs + i * stack_bytes;
-  if (final_info) r.final_info = final_info + i * kInfoColumns;
-  return r;
-}
-
 AsyncSteps::AsyncSteps(LaneSet& lanes, int num_threads)
     : lanes_(lanes),
       final_scratch_(static_cast<size_t>(num_threads)),
@@ -76,9 +63,9 @@ std::optional<std::string> AsyncSteps::step(int thread, const Job& job) {
   return std::nullopt;
 }
 
-void AsyncSteps::write(int lane, int row, const StepArrays& arrays) {
+void AsyncSteps::write(int lane, int row, const StepRows& arrays) {
   const Result& result = at(lane);
-  const StepRows rows = arrays.rows(row, lanes_.stack_bytes());
+  const StepRows rows = arrays.at(row, lanes_.stack_bytes());
   lanes_.write_stack(lane, rows.obs);
   *rows.reward = result.reward;
   *rows.terminated = result.terminated;
@@ -125,14 +112,17 @@ void AsyncSteps::run(std::unique_lock<std::mutex>& lock, int thread) {
   }
 }
 
-bool AsyncSteps::work(int thread) {
+void AsyncSteps::work(int thread) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (queue_.empty()) return false;
-  run(lock, thread);
-  return true;
+  if (!queue_.empty()) run(lock, thread);
 }
 
-void AsyncSteps::receive(int count, const StepArrays& arrays, int64_t* lanes) {
+void AsyncSteps::cancel() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  queue_.clear();
+}
+
+void AsyncSteps::receive(int count, const StepRows& arrays, int64_t* lanes) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (error_.empty() && count > under_way_) {
     throw std::runtime_error("recv was asked for " + std::to_string(count) + " lanes, but " +

@@ -13,19 +13,6 @@
 
 namespace wz {
 
-/// The caller's arrays, first row of each; a lane or a place in a batch is a row.
-struct StepArrays {
-  uint8_t* obs = nullptr;
-  float* reward = nullptr;
-  bool* terminated = nullptr;
-  bool* truncated = nullptr;
-  int32_t* info = nullptr;
-  uint8_t* final_obs = nullptr;
-  int32_t* final_info = nullptr;
-
-  StepRows rows(int row, size_t stack_bytes) const;
-};
-
 /// Steps that are under way without the caller: queued, running, or finished and not yet received.
 ///
 /// A lane is under way from `send` until `receive` has written it. Its observation stays in the
@@ -40,10 +27,13 @@ class AsyncSteps {
   /// Takes part in the work until `count` lanes have been written, in the order in which they
   /// finished. Throws when fewer are under way, and when a lane failed; what had finished by then
   /// is kept for the next call.
-  void receive(int count, const StepArrays& arrays, int64_t* lanes);
+  void receive(int count, const StepRows& arrays, int64_t* lanes);
 
-  /// One queued step; false when there is none. Called by the pool's workers.
-  bool work(int thread);
+  /// One queued step, if there is any. Called by the pool's threads.
+  void work(int thread);
+
+  /// Steps that nobody has begun are not played.
+  void cancel();
 
   bool is_under_way(int lane);
   int under_way();
@@ -69,7 +59,7 @@ class AsyncSteps {
     int action;
   };
   struct Receiver {
-    const StepArrays* arrays;
+    const StepRows* arrays;
     int count;
     std::vector<int> taken;  ///< lanes by row
     int written = 0;
@@ -78,7 +68,7 @@ class AsyncSteps {
 
   void run(std::unique_lock<std::mutex>& lock, int thread);
   void deliver(std::unique_lock<std::mutex>& lock, int lane);
-  void write(int lane, int row, const StepArrays& arrays);
+  void write(int lane, int row, const StepRows& arrays);
   std::optional<std::string> step(int thread, const Job& job);
   Result& at(int lane) { return results_[static_cast<size_t>(lane)]; }
 

@@ -7,6 +7,19 @@
 
 namespace wz {
 
+StepRows StepRows::at(int row, size_t stack_bytes) const {
+  const auto i = static_cast<size_t>(row);
+  StepRows r;
+  r.obs = obs + i * stack_bytes;
+  r.reward = reward + i;
+  r.terminated = terminated + i;
+  r.truncated = truncated + i;
+  r.info = info + i * kInfoColumns;
+  if (final_obs) r.final_obs = final_obs + i * stack_bytes;
+  if (final_info) r.final_info = final_info + i * kInfoColumns;
+  return r;
+}
+
 template <Console C>
 bool Lane<C>::delay(const Context& context, int frames) {
   const LaneConfig& config = context.config;

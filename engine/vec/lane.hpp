@@ -20,9 +20,9 @@ enum class LaneStatus : uint8_t {
   kBroken,  ///< a frame failed; like kEnded, but there is no machine to save
 };
 
-/// Where the results of one lane's step go: one row of each of the caller's arrays. The last two
-/// are only needed with Autoreset::kSameStep, and `obs` may be null when the caller asks for the
-/// observation later.
+/// Where the results of a lane's step go: a row of each of the caller's arrays, a lane or a place
+/// in a batch being a row. The last two are only needed with Autoreset::kSameStep, and `obs` may be
+/// null when the caller asks for the observation later.
 struct StepRows {
   uint8_t* obs = nullptr;
   float* reward = nullptr;
@@ -31,6 +31,9 @@ struct StepRows {
   int32_t* info = nullptr;
   uint8_t* final_obs = nullptr;
   int32_t* final_info = nullptr;
+
+  /// The rows `row` further on; an observation takes `stack_bytes`.
+  StepRows at(int row, size_t stack_bytes) const;
 };
 
 template <Console C>

@@ -39,22 +39,79 @@ bool spin(bool allowed, Ready ready) {
   return false;
 }
 
-/// A job's number (24 bits), how many pieces it has (20) and which is next (20).
-struct Ticket {
-  uint64_t word;
-
-  static Ticket make(uint64_t job, int count) {
-    return {job << 40 | static_cast<uint64_t>(count) << 20};
-  }
-  uint64_t job() const { return word >> 40; }
-  int count() const { return static_cast<int>(word >> 20 & Pool::kMaxCount); }
-  int next() const { return static_cast<int>(word & Pool::kMaxCount); }
-};
+/// Small pieces keep the threads evenly busy to the end of the job: a piece of 16 lanes at the end
+/// of 256 cost a tenth of the time of two threads.
+int piece_size(int count, int num_threads) { return std::clamp(count / (num_threads * 64), 1, 8); }
 
 }  // namespace
 
-Pool::Pool(int num_threads, Background background)
-    : background_(std::move(background)), owner_process_(static_cast<int>(getpid())) {
+class Pool::Job {
+ public:
+  Job(int count, int piece, Task task)
+      : task_(std::move(task)), count_(count), piece_(piece), process_(getpid()) {}
+
+  bool given_away() const { return next_.load(std::memory_order_acquire) >= count_; }
+  bool is_complete() const { return done_.load(std::memory_order_acquire) == count_; }
+  bool of_this_process() const { return process_ == getpid(); }
+
+  /// Runs pieces until none is left to give.
+  void work(int thread) {
+    while (!given_away()) {
+      const int first = next_.fetch_add(piece_, std::memory_order_acq_rel);
+      if (first >= count_) return;
+      const int last = std::min(first + piece_, count_);
+      for (int index = first; index < last; ++index) guarded(thread, index);
+      if (done_.fetch_add(last - first, std::memory_order_acq_rel) + last - first == count_) {
+        done_.notify_all();
+      }
+    }
+  }
+
+  void wait_for_others(bool may_spin) const {
+    if (spin(may_spin, [this] { return is_complete(); })) return;
+    for (int now; (now = done_.load(std::memory_order_acquire)) != count_;) {
+      done_.wait(now, std::memory_order_acquire);
+    }
+  }
+
+  void rethrow() {
+    const std::exception_ptr error = std::exchange(error_, nullptr);
+    if (!error) return;
+    const std::string lane = "lane " + std::to_string(error_index_) + ": ";
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      throw std::runtime_error(lane + e.what());
+    } catch (...) {
+      throw std::runtime_error(lane + "unknown error");
+    }
+  }
+
+ private:
+  void guarded(int thread, int index) {
+    try {
+      task_(thread, index);
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(error_mutex_);
+      if (!error_ || index < error_index_) {
+        error_ = std::current_exception();
+        error_index_ = index;
+      }
+    }
+  }
+
+  const Task task_;
+  const int count_;
+  const int piece_;
+  const pid_t process_;
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+  int error_index_ = 0;
+  alignas(kCacheLine) std::atomic<int> next_{0};
+  alignas(kCacheLine) std::atomic<int> done_{0};
+};
+
+Pool::Pool(int num_threads) : owner_process_(getpid()) {
   if (num_threads < 1) throw std::invalid_argument("a pool needs at least one thread");
   // With more threads than cores, spinning takes the time of the one who has work.
   may_spin_ = static_cast<unsigned>(num_threads) <= std::thread::hardware_concurrency();
@@ -70,8 +127,8 @@ Pool::Pool(int num_threads, Background background)
 Pool::~Pool() { stop(); }
 
 void Pool::stop() {
-  if (owner_process_ != static_cast<int>(getpid())) {
-    // After a fork the threads exist in the parent only; there is nobody to wait for.
+  if (is_forked()) {
+    // There is nobody to wait for.
     for (std::thread& thread : threads_) thread.detach();
     return;
   }
@@ -91,87 +148,57 @@ void Pool::worker(int thread) {
     const auto signalled = [&] { return signal_.load(std::memory_order_acquire) != seen; };
     if (!spin(may_spin_, signalled)) signal_.wait(seen, std::memory_order_acquire);
     seen = signal_.load(std::memory_order_acquire);
+    while (!stop_.load(std::memory_order_acquire)) {
+      const std::shared_ptr<Job> job = next();
+      if (!job) break;
+      job->work(thread);
+    }
     if (stop_.load(std::memory_order_acquire)) return;
-    work(thread);
-    if (background_) {
-      while (!stop_.load(std::memory_order_relaxed) && background_(thread)) {
-      }
-    }
   }
 }
 
-void Pool::work(int thread) {
-  uint64_t word = ticket_.load(std::memory_order_acquire);
-  while (true) {
-    const Ticket ticket{word};
-    const int first = ticket.next();
-    const int count = ticket.count();
-    if (first >= count) return;
-    // Small pieces keep the threads evenly busy to the end of the job: a piece of 16 lanes at the
-    // end of 256 cost a tenth of the time of two threads.
-    const int last = std::min(first + std::clamp(count / (num_threads() * 64), 1, 8), count);
-    const int size = last - first;
-    if (!ticket_.compare_exchange_weak(word, word + static_cast<uint64_t>(size),
-                                       std::memory_order_acq_rel, std::memory_order_acquire)) {
-      continue;
-    }
-    for (int index = first; index < last; ++index) guarded(thread, index);
-    const auto finished = static_cast<uint32_t>(size);
-    if (done_.fetch_add(finished, std::memory_order_acq_rel) + finished ==
-        static_cast<uint32_t>(count)) {
-      done_.notify_all();
-    }
-    word = ticket_.load(std::memory_order_acquire);
-  }
+std::shared_ptr<Pool::Job> Pool::next() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (!queue_.empty() && queue_.front()->given_away()) queue_.pop_front();
+  return queue_.empty() ? nullptr : queue_.front();
 }
 
-void Pool::guarded(int thread, int index) {
-  try {
-    (*task_)(thread, index);
-  } catch (...) {
-    const std::lock_guard<std::mutex> lock(error_mutex_);
-    if (!error_ || index < error_index_) {
-      error_ = std::current_exception();
-      error_index_ = index;
-    }
+std::shared_ptr<Pool::Job> Pool::make(int count, Task task) const {
+  if (count < 0 || count > kMaxCount) {
+    throw std::invalid_argument("a pool was given too much work at once");
   }
+  return std::make_shared<Job>(count, piece_size(count, num_threads()), std::move(task));
 }
 
-void Pool::run(int count, const Task& task) {
-  if (count <= 0) return;
-  if (count > kMaxCount) throw std::invalid_argument("a pool was given too much work at once");
-  task_ = &task;
-  error_ = nullptr;
-  if (threads_.empty() || count == 1) {
-    for (int index = 0; index < count; ++index) guarded(0, index);
-  } else {
-    done_.store(0, std::memory_order_relaxed);
-    const Ticket old{ticket_.load(std::memory_order_relaxed)};
-    ticket_.store(Ticket::make(old.job() + 1, count).word, std::memory_order_release);
-    wake();
-    work(0);
-    const auto target = static_cast<uint32_t>(count);
-    const auto complete = [&] { return done_.load(std::memory_order_acquire) == target; };
-    if (!spin(may_spin_, complete)) {
-      for (uint32_t now; (now = done_.load(std::memory_order_acquire)) != target;) {
-        done_.wait(now, std::memory_order_acquire);
-      }
-    }
+std::shared_ptr<Pool::Job> Pool::start(int count, Task task) {
+  auto job = make(count, std::move(task));
+  if (threads_.empty() || count == 0) return job;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    queue_.push_back(job);
   }
-  task_ = nullptr;
-  if (error_) rethrow();
+  wake();
+  return job;
 }
 
-void Pool::rethrow() {
-  const std::exception_ptr error = std::exchange(error_, nullptr);
-  const std::string lane = "lane " + std::to_string(error_index_) + ": ";
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    throw std::runtime_error(lane + e.what());
-  } catch (...) {
-    throw std::runtime_error(lane + "unknown error");
-  }
+void Pool::complete(Job& job) noexcept {
+  job.work(0);
+  job.wait_for_others(may_spin_);
+}
+
+bool Pool::is_complete(const Job& job) { return job.is_complete(); }
+
+bool Pool::is_forked() const { return owner_process_ != getpid(); }
+
+void Pool::wait(Job& job) {
+  if (!job.of_this_process()) throw std::runtime_error("what is under way is the parent's");
+  complete(job);
+  job.rethrow();
+}
+
+void Pool::run(int count, Task task) {
+  // A single piece is done sooner than anybody wakes up.
+  wait(count == 1 ? *make(count, std::move(task)) : *start(count, std::move(task)));
 }
 
 }  // namespace wz

@@ -1,29 +1,35 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 namespace wz {
 
-/// A fixed set of threads. The caller is one of them: `Pool(1)` starts no thread at all and runs
-/// everything in place.
+/// A fixed set of threads that work off jobs in the order in which they were started. Whoever
+/// waits for a job takes part in it: `Pool(1)` starts no thread at all, and everything happens in
+/// `wait`.
+///
+/// Several vectors may share a pool. When one job has no more pieces to give, threads go on with
+/// the next, so nobody waits at the end of one job for its last piece.
 ///
 /// Workers wait for work by spinning for some tens of microseconds, which is shorter than waking
 /// a thread, and then sleep.
 class Pool {
  public:
-  /// `task(thread, index)`; `thread` is 0 for the caller and 1.. for the workers.
+  /// `task(thread, index)`; `thread` is 0 for the one who waits and 1.. for the workers.
   using Task = std::function<void(int thread, int index)>;
-  /// Does one piece of queued work; returns false when there was none.
-  using Background = std::function<bool(int thread)>;
+  class Job;
 
-  /// `background` is what workers do between calls of `run`, after `wake`. It must not throw.
-  explicit Pool(int num_threads, Background background = {});
+  explicit Pool(int num_threads);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -32,37 +38,41 @@ class Pool {
 
   int num_threads() const { return static_cast<int>(threads_.size()) + 1; }
 
-  /// Runs task(thread, 0 .. count-1) on all threads and returns when all are done. All are run
-  /// even when some throw; then the exception of the lowest index is thrown here, as
-  /// std::runtime_error("lane <index>: ..."). At most kMaxCount.
-  void run(int count, const Task& task);
+  /// Begins task(thread, 0 .. count-1), at most kMaxCount, and returns at once. Whatever the task
+  /// refers to must live until the job is complete.
+  std::shared_ptr<Job> start(int count, Task task);
 
-  /// Tells sleeping workers that there is queued work.
-  void wake();
+  /// Takes part in a job until it is complete; one thread at a time. All of it is run even when
+  /// some pieces throw; then the exception of the lowest index is thrown here, as
+  /// std::runtime_error("lane <index>: ...").
+  void wait(Job& job);
+
+  /// The same, without the exception.
+  void complete(Job& job) noexcept;
+  static bool is_complete(const Job& job);
+
+  /// Whether this is a child of the process that made the pool. The threads exist in the parent
+  /// only; jobs of the child's own are run by whoever waits for them.
+  bool is_forked() const;
+
+  /// Starts and waits.
+  void run(int count, Task task);
 
  private:
+  std::shared_ptr<Job> make(int count, Task task) const;
   void worker(int thread);
-  void work(int thread);
-  void guarded(int thread, int index);
-  [[noreturn]] void rethrow();
+  std::shared_ptr<Job> next();
+  void wake();
   void stop();
 
-  static constexpr int kCacheLine = 64;
-
-  Background background_;
   std::vector<std::thread> threads_;
-  int owner_process_;
+  pid_t owner_process_;
   bool may_spin_ = false;
 
-  // The job that is running. `ticket_` holds its number, its count and the next index in one
-  // word, so that a late worker can never take a piece of another job by mistake.
-  const Task* task_ = nullptr;
-  std::mutex error_mutex_;
-  std::exception_ptr error_;
-  int error_index_ = 0;
+  std::mutex mutex_;
+  std::deque<std::shared_ptr<Job>> queue_;  ///< those that may have pieces left
 
-  alignas(kCacheLine) std::atomic<uint64_t> ticket_{0};
-  alignas(kCacheLine) std::atomic<uint32_t> done_{0};
+  static constexpr int kCacheLine = 64;
   alignas(kCacheLine) std::atomic<uint32_t> signal_{0};
   std::atomic<bool> stop_{false};
 };

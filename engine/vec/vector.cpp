@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace wz {
 namespace {
@@ -15,28 +16,41 @@ constexpr int kMaxThreads = 1024;
 
 Vector::Vector(const LaneConfig& config, CartridgePtr cart,
                std::shared_ptr<const native::Library> native, Simd simd, Stages stages,
-               int num_threads)
+               std::shared_ptr<Pool> pool)
     : config_(config),
       num_lanes_(static_cast<int>(std::min(stages.size(), kMaxLanes))),
-      num_threads_(num_threads),
-      native_(std::move(native)) {
+      num_threads_(pool->num_threads()),
+      native_(std::move(native)),
+      pool_(std::move(pool)) {
   if (stages.empty() || stages.size() > kMaxLanes) {
     throw std::invalid_argument("num_lanes must be in 1.." + std::to_string(kMaxLanes) +
                                 ", and is " + std::to_string(stages.size()));
   }
+  if (native_) native_->require(*cart);
+  lanes_ = LaneSet::make(config, std::move(cart), native_ ? native_->code() : NativeCode{}, simd,
+                         std::move(stages), num_threads_);
+  async_ = std::make_unique<AsyncSteps>(*lanes_, num_threads_);
+}
+
+Vector::~Vector() { settle(); }
+
+std::shared_ptr<Pool> Vector::make_pool(int num_threads) {
   if (num_threads < 1 || num_threads > kMaxThreads) {
     throw std::invalid_argument("num_threads must be in 1.." + std::to_string(kMaxThreads) +
                                 ", and is " + std::to_string(num_threads));
   }
-  if (native_) native_->require(*cart);
-  lanes_ = LaneSet::make(config, std::move(cart), native_ ? native_->code() : NativeCode{}, simd,
-                         std::move(stages), num_threads);
-  async_ = std::make_unique<AsyncSteps>(*lanes_, num_threads);
-  pool_ = std::make_unique<Pool>(
-      num_threads, [async = async_.get()](int thread) { return async->work(thread); });
+  return std::make_shared<Pool>(num_threads);
 }
 
-Vector::~Vector() = default;
+/// No thread of the pool touches the lanes afterwards.
+void Vector::settle() noexcept {
+  if (!pool_ || pool_->is_forked()) return;
+  if (async_) async_->cancel();
+  for (const auto& job : sent_) pool_->complete(*job);
+  if (step_) pool_->complete(*step_);
+  sent_.clear();
+  step_.reset();
+}
 
 std::unique_lock<std::mutex> Vector::enter() {
   std::unique_lock<std::mutex> lock(mutex_);
@@ -52,7 +66,12 @@ int Vector::checked_lane(int64_t lane) const {
   return static_cast<int>(lane);
 }
 
+void Vector::refuse_under_way() const {
+  if (step_) throw std::runtime_error("a step is under way; finish it first");
+}
+
 int Vector::idle_lane(int64_t lane) {
+  refuse_under_way();
   const int checked = checked_lane(lane);
   if (async_->is_under_way(checked)) {
     throw std::runtime_error("lane " + std::to_string(lane) + " is under way; receive it first");
@@ -69,6 +88,7 @@ int Vector::started_lane(int64_t lane) {
 }
 
 void Vector::require_idle(const char* what) {
+  refuse_under_way();
   async_->throw_pending_error();
   if (const int count = async_->under_way()) {
     throw std::runtime_error(std::string(what) + " needs all lanes, but " + std::to_string(count) +
@@ -130,17 +150,37 @@ void Vector::reset(const bool* mask, uint8_t* obs, int32_t* info) {
   });
 }
 
-void Vector::step(const int64_t* actions, const StepArrays& arrays) {
-  const auto lock = enter();
+void Vector::check_step(const int64_t* actions) {
   require_idle("step");
   for (int lane = 0; lane < num_lanes_; ++lane) {
     check_action(actions[lane], lane);
     check_steppable(lane);
   }
+}
+
+void Vector::step(const int64_t* actions, const StepRows& arrays) {
+  const auto lock = enter();
+  check_step(actions);
   const size_t size = lanes_->stack_bytes();
   pool_->run(num_lanes_, [&](int thread, int lane) {
-    lanes_->step(thread, lane, static_cast<int>(actions[lane]), arrays.rows(lane, size));
+    lanes_->step(thread, lane, static_cast<int>(actions[lane]), arrays.at(lane, size));
   });
+}
+
+void Vector::start(const int64_t* actions, const StepRows& arrays) {
+  const auto lock = enter();
+  check_step(actions);
+  const size_t size = lanes_->stack_bytes();
+  step_ = pool_->start(num_lanes_, [this, actions, arrays, size](int thread, int lane) {
+    lanes_->step(thread, lane, static_cast<int>(actions[lane]), arrays.at(lane, size));
+  });
+}
+
+void Vector::finish() {
+  const auto lock = enter();
+  if (!step_) throw std::runtime_error("no step is under way");
+  const std::shared_ptr<Pool::Job> job = std::exchange(step_, nullptr);
+  pool_->wait(*job);
 }
 
 void Vector::send(std::span<const int64_t> actions, std::span<const int64_t> lanes) {
@@ -161,12 +201,16 @@ void Vector::send(std::span<const int64_t> actions, std::span<const int64_t> lan
     check_steppable(lane);
   }
   async_->send(actions, lanes);
-  pool_->wake();
+  // As many turns as steps: a turn that finds the queue empty has been forestalled by `receive`.
+  sent_.push_back(pool_->start(static_cast<int>(lanes.size()),
+                               [this](int thread, int) { async_->work(thread); }));
 }
 
-void Vector::receive(int count, const StepArrays& arrays, int64_t* lanes) {
+void Vector::receive(int count, const StepRows& arrays, int64_t* lanes) {
   const auto lock = enter();
+  refuse_under_way();
   async_->receive(count, arrays, lanes);
+  std::erase_if(sent_, [](const auto& job) { return Pool::is_complete(*job); });
 }
 
 void Vector::copy_ram(std::span<const int64_t> lanes, uint8_t* out) {
@@ -274,6 +318,7 @@ void Vector::set_restart_share(double share) {
 
 int Vector::num_restarts() {
   const auto lock = enter();
+  refuse_under_way();
   return lanes_->num_restarts();
 }
 
@@ -290,6 +335,7 @@ size_t Vector::memory_bytes() {
 
 void Vector::close() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  settle();
   pool_.reset();
   async_.reset();
   lanes_.reset();

@@ -13,8 +13,9 @@
 
 namespace wz {
 
-/// Lanes and the threads that step them. Checks everything the caller gives except the sizes of
-/// his arrays. Calls from several threads are served one after the other.
+/// Lanes, and the threads that step them, which other vectors may use too. Checks everything the
+/// caller gives except the sizes of his arrays. Calls from several threads are served one after the
+/// other.
 ///
 /// Throws std::invalid_argument for wrong values, std::out_of_range for lanes that do not exist,
 /// std::runtime_error for calls at the wrong time and for failures inside a lane.
@@ -23,11 +24,13 @@ class Vector {
   using Stages = std::vector<std::vector<uint8_t>>;
 
   Vector(const LaneConfig& config, CartridgePtr cart, std::shared_ptr<const native::Library> native,
-         Simd simd, Stages stages, int num_threads);
+         Simd simd, Stages stages, std::shared_ptr<Pool> pool);
   ~Vector();
 
   int num_lanes() const { return num_lanes_; }
   int num_threads() const { return num_threads_; }
+  /// Threads for one vector or several. Throws std::invalid_argument for numbers out of range.
+  static std::shared_ptr<Pool> make_pool(int num_threads);
   const LaneConfig& config() const { return config_; }
 
   /// None keeps a lane's stream.
@@ -35,9 +38,13 @@ class Vector {
   /// `mask` may be null: all lanes. Every row of `obs` is written; rows of `info` only for lanes
   /// that were reset.
   void reset(const bool* mask, uint8_t* obs, int32_t* info);
-  void step(const int64_t* actions, const StepArrays& arrays);
+  void step(const int64_t* actions, const StepRows& arrays);
+  /// Begins a step of all lanes and returns at once; `finish` waits for it, and throws what went
+  /// wrong. Between the two no other call may touch the lanes, and the arrays must stay in place.
+  void start(const int64_t* actions, const StepRows& arrays);
+  void finish();
   void send(std::span<const int64_t> actions, std::span<const int64_t> lanes);
-  void receive(int count, const StepArrays& arrays, int64_t* lanes);
+  void receive(int count, const StepRows& arrays, int64_t* lanes);
 
   void copy_ram(std::span<const int64_t> lanes, uint8_t* out);
   /// The RAM itself, and what keeps it alive.
@@ -76,6 +83,9 @@ class Vector {
   void require_idle(const char* what);
   void check_action(int64_t action, int64_t lane) const;
   void check_steppable(int lane) const;
+  void check_step(const int64_t* actions);
+  void refuse_under_way() const;
+  void settle() noexcept;
 
   LaneConfig config_;
   int num_lanes_;
@@ -84,7 +94,9 @@ class Vector {
   std::shared_ptr<const native::Library> native_;
   std::shared_ptr<LaneSet> lanes_;  ///< null once closed
   std::unique_ptr<AsyncSteps> async_;
-  std::unique_ptr<Pool> pool_;
+  std::shared_ptr<Pool> pool_;
+  std::shared_ptr<Pool::Job> step_;  ///< begun and not finished
+  std::vector<std::shared_ptr<Pool::Job>> sent_;
 };
 
 }  // namespace wz

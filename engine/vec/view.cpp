@@ -7,16 +7,6 @@
 namespace wz {
 namespace {
 
-uint8_t red(uint32_t rgb) { return static_cast<uint8_t>(rgb >> 16); }
-uint8_t green(uint32_t rgb) { return static_cast<uint8_t>(rgb >> 8); }
-uint8_t blue(uint32_t rgb) { return static_cast<uint8_t>(rgb); }
-
-/// The luma that OpenCV's RGB to gray conversion computes.
-uint8_t luma(uint32_t rgb) {
-  return static_cast<uint8_t>((red(rgb) * 4899u + green(rgb) * 9617u + blue(rgb) * 1868u + 8192u) >>
-                              14);
-}
-
 struct Window {
   int top, left, height, width;
 };
@@ -39,8 +29,9 @@ void cut_out(const ObserveSpec& spec, const nespy::Machine& m, std::vector<uint8
     const bool masked = window.top + y < spec.mask_top;
     const uint8_t* row = m.screen + (window.top + y) * nespy::kScreenWidth + window.left;
     for (int x = 0; x < window.width; ++x) {
-      const uint32_t rgb = masked ? 0 : nespy::kNesPyPalette[row[x] & 0x3F];
-      const uint8_t values[3] = {spec.gray ? luma(rgb) : red(rgb), green(rgb), blue(rgb)};
+      const size_t color = masked ? kBlack : row[x] & 0x3F;
+      const auto [red, green, blue] = kPalette[color];
+      const uint8_t values[3] = {spec.gray ? kGrayPalette[color] : red, green, blue};
       for (int c = 0; c < channels; ++c, ++out) {
         *out = brighten ? std::max(*out, values[c]) : values[c];
       }
@@ -160,10 +151,10 @@ void screen_of(const Machine& m, const Cartridge& cart, Picture& picture, uint8_
 
 void screen_of(const nespy::Machine& m, uint8_t* out) {
   for (const uint8_t color : m.screen) {
-    const uint32_t rgb = nespy::kNesPyPalette[color & 0x3F];
-    *out++ = red(rgb);
-    *out++ = green(rgb);
-    *out++ = blue(rgb);
+    const auto [red, green, blue] = kPalette[color & 0x3F];
+    *out++ = red;
+    *out++ = green;
+    *out++ = blue;
   }
 }
 

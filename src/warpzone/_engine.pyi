@@ -51,6 +51,14 @@ class Console:
     def save(self) -> bytes: ...
     def load(self, state: bytes) -> None: ...
 
+class Threads:
+    """Threads that several vectors share; their steps are served in the order of their start. The
+    one who waits for a step counts as one of them."""
+
+    def __init__(self, num_threads: int) -> None: ...
+    @property
+    def num_threads(self) -> int: ...
+
 class Vector:
     """Lanes stepped by a pool of threads straight into the caller's arrays.
 
@@ -67,7 +75,7 @@ class Vector:
         *,
         native: NativeProgram | None,
         num_lanes: int,
-        num_threads: int,
+        num_threads: int | Threads,
         stages: Sequence[Sequence[int]],  # per lane: stages 0..31 to draw from; empty = whole game
         buttons: bytes,  # action id -> button mask
         frame_skip: int,
@@ -125,6 +133,21 @@ class Vector:
         final_obs: NDArray[np.uint8] | None,  # same_step only: rows of lanes that ended
         final_info: NDArray[np.int32] | None,
     ) -> None: ...
+    def start(
+        self,
+        actions: NDArray[np.int64],
+        obs: NDArray[np.uint8],
+        reward: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        info: NDArray[np.int32],
+        final_obs: NDArray[np.uint8] | None,
+        final_info: NDArray[np.int32] | None,
+    ) -> None:
+        """Begins a step and returns at once. The arrays belong to the engine until `finish`; calls
+        that touch lanes are refused until then."""
+    def finish(self) -> None:
+        """Takes part in the step that was begun, waits for its end and raises what went wrong."""
     def send(self, actions: NDArray[np.int64], lanes: NDArray[np.int64]) -> None:
         """Starts a step of these lanes; a lane that is still under way is refused."""
     def recv(

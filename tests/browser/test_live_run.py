@@ -126,7 +126,7 @@ def test_without_the_token_nothing_can_be_changed(
             const run = document.getElementById("run").value;
             if (message.type === "welcome")
               socket.send(JSON.stringify({type: "do", request: 1, run, what: "stop"}));
-            else resolve(message);
+            else if (message.type === "did") resolve(message);  // News may come first.
           };
         })"""
     )

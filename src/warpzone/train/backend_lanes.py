@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from warpzone.config import TrainConfig
 from warpzone.config.backend import ram_address
@@ -22,14 +25,35 @@ RESTARTS = "env_worker_restarts"
 
 
 class BackendGroup(native.LaneGroup):
-    """A group whose lanes cannot be saved: after a resume its episodes begin anew."""
+    """A group that a thread of its own waits for. Its lanes cannot be saved: after a resume their
+    episodes begin anew."""
 
     def __init__(
         self, backend: Lanes, driver: ThreadPoolExecutor, lanes: slice, *, pinned: bool
     ) -> None:
         # It has the calls of the engine's vector that training makes.
-        super().__init__(cast("_engine.Vector", backend), driver, lanes, pinned=pinned)
+        super().__init__(cast("_engine.Vector", backend), lanes, pinned=pinned)
         self.backend = backend
+        self._thread = driver
+        self._step: Future[None] | None = None
+
+    def start(self, actions: NDArray[np.int64]) -> None:
+        """Begins a step."""
+        self._step = self._thread.submit(self.backend.step, actions, *self._results())
+
+    def finish(self) -> None:
+        """Waits for the step; what failed in the back-end is raised here."""
+        if self._step is None:
+            raise RuntimeError("no step is under way")
+        step, self._step = self._step, None
+        step.result()
+
+    def close(self) -> None:
+        """Ends the step under way, and the lanes."""
+        if self._step is not None:
+            self._step.exception()
+            self._step = None
+        super().close()
 
     def save(self) -> list[bytes]:
         """One empty state for each lane."""
@@ -46,7 +70,8 @@ class BackendGroups(native.Lanes):
     def __init__(
         self, groups: Sequence[BackendGroup], driver: ThreadPoolExecutor, file: RomFile, rom: bytes
     ) -> None:
-        super().__init__(groups, driver, rom)
+        super().__init__(groups, rom)
+        self._thread = driver
         self._backends = [group.backend for group in groups]
         self._file = file
 
@@ -58,6 +83,7 @@ class BackendGroups(native.Lanes):
     def close(self) -> None:
         """Ends the steps under way, every worker and every thread."""
         super().close()
+        self._thread.shutdown()
         self._file.close()
 
 

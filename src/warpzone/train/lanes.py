@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, overload
 
@@ -18,6 +17,16 @@ from warpzone.env.options import STATUS_BAR_LINES, Options
 from warpzone.env.rewards import Annealed, RewardSchedule, RewardWeights
 from warpzone.env.stages import parse_stages, stage_name
 
+#: Observations, rewards, terminated, truncated, info, final observations and their info.
+Results = tuple[
+    NDArray[np.uint8],
+    NDArray[np.float32],
+    NDArray[np.bool_],
+    NDArray[np.bool_],
+    NDArray[np.int32],
+    NDArray[np.uint8],
+    NDArray[np.int32],
+]
 COLUMN = {name: index for index, name in enumerate(_engine.INFO_FIELDS)}
 
 
@@ -88,14 +97,7 @@ def lane_options(config: TrainConfig, **changes: Any) -> Options:
 class LaneGroup:
     """Some lanes with the arrays their results are written to. At most one step is under way."""
 
-    def __init__(
-        self,
-        vector: _engine.Vector,
-        engine_thread: ThreadPoolExecutor,
-        lanes: slice,
-        *,
-        pinned: bool,
-    ) -> None:
+    def __init__(self, vector: _engine.Vector, lanes: slice, *, pinned: bool) -> None:
         count = vector.num_lanes
         _, height, width = vector.obs_shape
         self.vector = vector
@@ -112,8 +114,6 @@ class LaneGroup:
         self.final_info = np.zeros_like(self.info)
         self._obs = self.frames.numpy()[:, None]
         self._final_obs = self.final_frames.numpy()[:, None]
-        self._thread = engine_thread
-        self._step: Future[None] | None = None
 
     def reset(self, seeds: Sequence[int]) -> None:
         """Starts every lane anew."""
@@ -122,14 +122,11 @@ class LaneGroup:
 
     def start(self, actions: NDArray[np.int64]) -> None:
         """Begins a step; the engine works while the caller does something else."""
-        self._step = self._thread.submit(self._run, actions)
+        self.vector.start(actions, *self._results())
 
     def finish(self) -> None:
         """Waits for the step; what failed in the engine is raised here."""
-        if self._step is None:
-            raise RuntimeError("no step is under way")
-        step, self._step = self._step, None
-        step.result()
+        self.vector.finish()
 
     def save(self) -> list[bytes]:
         """Every lane between two steps: its machine, episode and random numbers."""
@@ -140,9 +137,9 @@ class LaneGroup:
         for lane, state in enumerate(states):
             self.vector.load(lane, state)
 
-    def _run(self, actions: NDArray[np.int64]) -> None:
-        self.vector.step(
-            actions,
+    def _results(self) -> Results:
+        """Where a step writes to, as the engine takes it."""
+        return (
             self._obs,
             self.rewards,
             self.terminated,
@@ -153,25 +150,20 @@ class LaneGroup:
         )
 
     def close(self) -> None:
-        """Ends the step under way and the engine's threads."""
-        if self._step is not None:
-            self._step.exception()
-            self._step = None
+        """Ends the step under way, and the lanes."""
         self.vector.close()
 
 
 class Lanes(Sequence[LaneGroup]):
-    """All groups of a run and the thread that drives the engine for them; closes both."""
+    """All groups of a run; closes them."""
 
     def __init__(
         self,
         groups: Sequence[LaneGroup],
-        engine_thread: ThreadPoolExecutor,
         rom: bytes = b"",
         native: _engine.NativeProgram | None = None,
     ) -> None:
         self._groups = tuple(groups)
-        self._thread = engine_thread
         #: What the lanes run, for those who want to try something aside.
         self.rom = rom
         self.native = native
@@ -194,20 +186,19 @@ class Lanes(Sequence[LaneGroup]):
         """Ends the steps under way and every thread. Closing twice does no harm."""
         for group in self._groups:
             group.close()
-        self._thread.shutdown()
 
 
 def make_groups(
     config: TrainConfig, rom: bytes, native: _engine.NativeProgram | None, *, pinned: bool
 ) -> Lanes:
-    """The run's lanes. One thread drives the engine, so its workers serve one group at a time."""
+    """The run's lanes. The groups share the engine's threads, which step them in the order in
+    which they were started: the end of one group's step is the beginning of the next one's."""
     if config.backend != "native":
         from warpzone.train.backend_lanes import make_backend_groups
 
         return make_backend_groups(config, rom, pinned=pinned)
     share = config.num_envs // config.groups
-    threads = config.num_threads or _cores()
-    driver = ThreadPoolExecutor(1, thread_name_prefix="engine")
+    threads = _engine.Threads(min(config.num_threads or _cores(), config.num_envs))
     groups: list[LaneGroup] = []
     try:
         for index in range(config.groups):
@@ -217,17 +208,17 @@ def make_groups(
             vector = _engine.Vector(
                 rom,
                 native=native,
-                num_threads=min(threads, share),
+                num_threads=threads,
                 autoreset="same_step",
                 **options.engine_arguments(share),
             )
-            group = LaneGroup(vector, driver, lanes, pinned=pinned)
+            group = LaneGroup(vector, lanes, pinned=pinned)
             groups.append(group)
             group.reset(lane_seeds(config.seed, lanes))
     except BaseException:
-        Lanes(groups, driver).close()
+        Lanes(groups).close()
         raise
-    return Lanes(groups, driver, rom, native)
+    return Lanes(groups, rom, native)
 
 
 def lane_seeds(seed: int, lanes: slice) -> list[int]:

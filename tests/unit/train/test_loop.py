@@ -18,7 +18,7 @@ PER = {"algo": "vtrace", "per": True, "per_memory_gb": 0.01, "per_segments": 4}
 
 def threads() -> list[str]:
     names = [thread.name for thread in threading.enumerate()]
-    return [name for name in names if name.startswith(("engine", "collector"))]
+    return [name for name in names if name.startswith("collector")]
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ class Broken:
         self.closed = False
         group.vector = self  # type: ignore[assignment]
 
-    def step(self, *arguments: Any) -> None:
+    def finish(self) -> None:
         self._left -= 1
+        self._vector.finish()
         if self._left < 0:
             raise RuntimeError("the engine broke")
-        self._vector.step(*arguments)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._vector, name)
@@ -149,7 +149,7 @@ def test_a_broken_engine_ends_the_run(tmp_path: Path, overlap: bool, steps: int)
     broken = Broken(run.collector.groups[1], steps)
     with pytest.raises(RuntimeError, match="the engine broke") as caught:
         run.train(Recorder())  # type: ignore[arg-type]
-    assert "step" in [entry.name for entry in caught.traceback]  # Down to where it happened.
+    assert "finish" in [entry.name for entry in caught.traceback]  # Down to where it happened.
     assert broken.closed
     assert threads() == []
 

@@ -1,0 +1,368 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "bindings/arguments.hpp"
+#include "bindings/arrays.hpp"
+#include "game/rom_check.hpp"
+#include "vec/tiles.hpp"
+#include "vec/vector.hpp"
+
+namespace wz::bindings {
+
+/// Threads that several vectors share.
+class Threads {
+ public:
+  explicit Threads(int num_threads) : pool_(Vector::make_pool(num_threads)) {}
+  int num_threads() const { return pool_->num_threads(); }
+  const std::shared_ptr<Pool>& pool() const { return pool_; }
+
+ private:
+  std::shared_ptr<Pool> pool_;
+};
+
+/// `Vector` with Python's arrays, checked and kept in place.
+class PyVector {
+ public:
+  PyVector(const nb::bytes& rom, std::shared_ptr<native::Library> native, int num_lanes,
+           const std::variant<int, const Threads*>& num_threads,
+           const std::vector<Integers>& stages, const nb::bytes& buttons, int frame_skip,
+           int frame_stack, int height, int width, bool gray, std::array<int, 4> crop, int mask_top,
+           const std::string& resize, bool max_last_two, const std::string& reward,
+           const std::vector<float>& reward_weights, const std::string& end, int time_limit,
+           int stagnation_limit, bool skip_cutscenes, std::array<int, 2> start_delay, double sticky,
+           const std::string& timing, const std::string& autoreset, const std::string& simd,
+           const nb::bytes& script, bool tiles, bool planar) {
+    LaneConfig c;
+    c.buttons = masks_of(buttons);
+    c.script = masks_of(script);
+    if (tiles && (height != kTileRows || width != kTileColumns || !gray)) {
+      throw std::invalid_argument("tiles are " + std::to_string(kTileRows) + " x " +
+                                  std::to_string(kTileColumns) + " and gray");
+    }
+    c.frame_skip = frame_skip;
+    c.frame_stack = frame_stack;
+    c.observe = {
+        height,
+        width,
+        gray,
+        crop[0],
+        crop[1],
+        crop[2],
+        crop[3],
+        mask_top,
+        choose<Resize>("resize", resize, {{"area", Resize::kArea}, {"nearest", Resize::kNearest}}),
+        tiles,
+        planar};
+    c.max_last_two = max_last_two;
+    c.rules.reward = choose<RewardKind>("reward", reward,
+                                        {{"gym", RewardKind::kGym},
+                                         {"progress", RewardKind::kProgress},
+                                         {"shaped", RewardKind::kShaped}});
+    c.rules.weights = weights_of(reward_weights);
+    c.rules.end_on_life = choose<bool>("end", end, {{"life", true}, {"game_over", false}});
+    c.rules.skip_scenes = skip_cutscenes;
+    c.time_limit = time_limit;
+    c.stagnation_limit = stagnation_limit;
+    c.delay_low = start_delay[0];
+    c.delay_high = start_delay[1];
+    c.sticky = sticky;
+    c.timing = parse_timing(timing);
+    c.autoreset = choose<Autoreset>("autoreset", autoreset,
+                                    {{"next_step", Autoreset::kNextStep},
+                                     {"same_step", Autoreset::kSameStep},
+                                     {"disabled", Autoreset::kDisabled}});
+    if (num_lanes < 1 || static_cast<size_t>(num_lanes) != stages.size()) {
+      throw std::invalid_argument("stages must hold one list for each of the " +
+                                  std::to_string(num_lanes) + " lanes, and holds " +
+                                  std::to_string(stages.size()));
+    }
+    Vector::Stages lists;
+    for (const Integers& list : stages) lists.push_back(stage_list(list));
+    CartridgePtr cart = parse_rom(rom);
+    require_super_mario_bros(*cart);
+    const Simd level = parse_simd(simd);
+    obs_shape_ = {frame_stack, height, width};
+    if (!gray && planar) obs_shape_[1] *= 3;
+    if (!gray && !planar) obs_shape_.push_back(3);
+    const nb::gil_scoped_release release;
+    auto pool = std::holds_alternative<int>(num_threads)
+                    ? Vector::make_pool(std::get<int>(num_threads))
+                    : std::get<const Threads*>(num_threads)->pool();
+    vector_ = std::make_unique<Vector>(c, std::move(cart), std::move(native), level,
+                                       std::move(lists), std::move(pool));
+  }
+
+  // Stopping threads must not wait for the GIL that this thread holds. The arrays of a step that is
+  // under way go last.
+  ~PyVector() {
+    const nb::gil_scoped_release release;
+    vector_.reset();
+  }
+  PyVector(const PyVector&) = delete;
+  PyVector& operator=(const PyVector&) = delete;
+
+  nb::tuple obs_shape() const {
+    nb::list shape;
+    for (const Py_ssize_t length : obs_shape_) shape.append(length);
+    return nb::tuple(shape);
+  }
+  int num_lanes() const { return vector_->num_lanes(); }
+  int num_threads() const { return vector_->num_threads(); }
+
+  void seed(const std::vector<std::optional<uint64_t>>& seeds) {
+    const nb::gil_scoped_release release;
+    vector_->seed(seeds);
+  }
+
+  void reset(nb::handle mask, nb::handle obs, nb::handle info) {
+    const auto m = Array<bool>::optional(mask, "mask", {lanes()}, Access::kRead);
+    const Array<uint8_t> o(obs, "obs", rows_of(lanes()), Access::kWrite);
+    const Array<int32_t> i(info, "info", {lanes(), kInfoColumns}, Access::kWrite);
+    const nb::gil_scoped_release release;
+    vector_->reset(m.data(), o.data(), i.data());
+  }
+
+  /// Everything a step writes, held while it does.
+  struct Outputs {
+    Array<uint8_t> obs;
+    Array<float> reward;
+    Array<bool> terminated;
+    Array<bool> truncated;
+    Array<int32_t> info;
+    Array<uint8_t> final_obs;
+    Array<int32_t> final_info;
+
+    StepRows arrays() const {
+      return {obs.data(),  reward.data(),    terminated.data(), truncated.data(),
+              info.data(), final_obs.data(), final_info.data()};
+    }
+  };
+
+  Outputs outputs(Py_ssize_t rows, nb::handle obs, nb::handle reward, nb::handle terminated,
+                  nb::handle truncated, nb::handle info, nb::handle final_obs,
+                  nb::handle final_info) const {
+    return {
+        {obs, "obs", rows_of(rows), Access::kWrite},
+        {reward, "reward", {rows}, Access::kWrite},
+        {terminated, "terminated", {rows}, Access::kWrite},
+        {truncated, "truncated", {rows}, Access::kWrite},
+        {info, "info", {rows, kInfoColumns}, Access::kWrite},
+        Array<uint8_t>::optional(final_obs, "final_obs", rows_of(rows), Access::kWrite),
+        Array<int32_t>::optional(final_info, "final_info", {rows, kInfoColumns}, Access::kWrite)};
+  }
+
+  void step(nb::handle actions, nb::handle obs, nb::handle reward, nb::handle terminated,
+            nb::handle truncated, nb::handle info, nb::handle final_obs, nb::handle final_info) {
+    const Array<int64_t> a(actions, "actions", {lanes()}, Access::kRead);
+    const Outputs out =
+        outputs(lanes(), obs, reward, terminated, truncated, info, final_obs, final_info);
+    const nb::gil_scoped_release release;
+    vector_->step(a.data(), out.arrays());
+  }
+
+  void start(nb::handle actions, nb::handle obs, nb::handle reward, nb::handle terminated,
+             nb::handle truncated, nb::handle info, nb::handle final_obs, nb::handle final_info) {
+    auto under_way = std::make_unique<UnderWay>(UnderWay{
+        {actions, "actions", {lanes()}, Access::kRead},
+        outputs(lanes(), obs, reward, terminated, truncated, info, final_obs, final_info)});
+    {
+      const nb::gil_scoped_release release;
+      vector_->start(under_way->actions.data(), under_way->out.arrays());
+    }
+    under_way_ = std::move(under_way);
+  }
+
+  void finish() {
+    // Held to the end of the call, whatever becomes of the step.
+    const std::unique_ptr<UnderWay> under_way = std::move(under_way_);
+    const nb::gil_scoped_release release;
+    vector_->finish();
+  }
+
+  void send(nb::handle actions, nb::handle lane_ids) {
+    const Array<int64_t> l(lane_ids, "lanes", {-1}, Access::kRead);
+    const Array<int64_t> a(actions, "actions", {l.length()}, Access::kRead);
+    const auto count = static_cast<size_t>(l.length());
+    const nb::gil_scoped_release release;
+    vector_->send({a.data(), count}, {l.data(), count});
+  }
+
+  void recv(nb::handle obs, nb::handle reward, nb::handle terminated, nb::handle truncated,
+            nb::handle info, nb::handle lane_ids, nb::handle final_obs, nb::handle final_info) {
+    const Array<int64_t> l(lane_ids, "lanes", {-1}, Access::kWrite);
+    const Py_ssize_t count = l.length();
+    if (count < 1 || count > lanes()) {
+      throw std::invalid_argument("a batch must hold 1.." + std::to_string(lanes()) +
+                                  " lanes, and holds " + std::to_string(count));
+    }
+    const Outputs out =
+        outputs(count, obs, reward, terminated, truncated, info, final_obs, final_info);
+    const nb::gil_scoped_release release;
+    vector_->receive(static_cast<int>(count), out.arrays(), l.data());
+  }
+
+  nb::object ram(const Integers& lane_ids) {
+    void* out;
+    nb::object result =
+        new_array({static_cast<Py_ssize_t>(lane_ids.size()), 2048}, Dtype::kUint8, &out);
+    const nb::gil_scoped_release release;
+    vector_->copy_ram(lane_ids, static_cast<uint8_t*>(out));
+    return result;
+  }
+
+  nb::object ram_view(int64_t lane) {
+    using Owner = std::shared_ptr<const LaneSet>;
+    auto [bytes, lane_set] = [&] {
+      const nb::gil_scoped_release release;
+      return vector_->ram(lane);
+    }();
+    nb::capsule owner(new Owner(std::move(lane_set)),
+                      [](void* p) noexcept { delete static_cast<Owner*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>(bytes, {2048}, owner));
+  }
+
+  nb::object screen(int64_t lane) {
+    void* out;
+    nb::object result = new_array({kHeight, kWidth, 3}, Dtype::kUint8, &out);
+    const nb::gil_scoped_release release;
+    vector_->screen(lane, static_cast<uint8_t*>(out));
+    return result;
+  }
+
+  nb::bytes save(int64_t lane) {
+    const std::vector<uint8_t> bytes = [&] {
+      const nb::gil_scoped_release release;
+      return vector_->save(lane);
+    }();
+    return nb::bytes(bytes.data(), bytes.size());
+  }
+
+  void load(int64_t lane, const nb::bytes& state) {
+    const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(state.data()), state.size());
+    const nb::gil_scoped_release release;
+    vector_->load(lane, bytes);
+  }
+
+  void clone(int64_t source, int64_t target) {
+    const nb::gil_scoped_release release;
+    vector_->clone(source, target);
+  }
+
+  void observe(int64_t lane, nb::handle obs) {
+    const Array<uint8_t> o(obs, "obs", obs_shape_, Access::kWrite);
+    const nb::gil_scoped_release release;
+    vector_->observe(lane, o.data());
+  }
+
+  nb::object info(int64_t lane) {
+    void* out;
+    nb::object result = new_array({kInfoColumns}, Dtype::kInt32, &out);
+    const nb::gil_scoped_release release;
+    vector_->copy_info(lane, static_cast<int32_t*>(out));
+    return result;
+  }
+
+  void set_stages(int64_t lane, const Integers& stages) {
+    const nb::gil_scoped_release release;
+    vector_->set_stages(lane, stage_list(stages));
+  }
+
+  void set_reward_weights(const std::vector<float>& weights) {
+    const nb::gil_scoped_release release;
+    vector_->set_reward_weights(weights_of(weights));
+  }
+
+  void set_stage_weights(const std::vector<double>& weights) {
+    const nb::gil_scoped_release release;
+    vector_->set_stage_weights(weights);
+  }
+
+  void set_script(const nb::bytes& masks) {
+    auto copy = masks_of(masks);
+    const nb::gil_scoped_release release;
+    vector_->set_script(std::move(copy));
+  }
+
+  void force(const Integers& lane_ids, const nb::bytes& masks) {
+    auto copy = masks_of(masks);
+    const nb::gil_scoped_release release;
+    vector_->force(lane_ids, std::move(copy));
+  }
+
+  void add_restart(int32_t id, const nb::bytes& state, const nb::bytes& masks, double weight) {
+    const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(state.data()), state.size());
+    auto copy = masks_of(masks);
+    const nb::gil_scoped_release release;
+    vector_->add_restart(id, bytes, std::move(copy), weight);
+  }
+
+  void weigh_restart(int32_t id, double weight) {
+    const nb::gil_scoped_release release;
+    vector_->weigh_restart(id, weight);
+  }
+
+  void remove_restart(int32_t id) {
+    const nb::gil_scoped_release release;
+    vector_->remove_restart(id);
+  }
+
+  void set_restart_share(double share) {
+    const nb::gil_scoped_release release;
+    vector_->set_restart_share(share);
+  }
+
+  int num_restarts() {
+    const nb::gil_scoped_release release;
+    return vector_->num_restarts();
+  }
+
+  std::vector<double> take_shaping() {
+    std::vector<double> sums(kShapingFields);
+    const nb::gil_scoped_release release;
+    vector_->take_shaping(sums.data());
+    return sums;
+  }
+
+  size_t memory_bytes() {
+    const nb::gil_scoped_release release;
+    return vector_->memory_bytes();
+  }
+
+  void close() {
+    {
+      const nb::gil_scoped_release release;
+      vector_->close();
+    }
+    under_way_.reset();
+  }
+
+ private:
+  Py_ssize_t lanes() const { return vector_->num_lanes(); }
+  Shape rows_of(Py_ssize_t rows) const {
+    Shape shape{rows};
+    shape.insert(shape.end(), obs_shape_.begin(), obs_shape_.end());
+    return shape;
+  }
+
+  /// What a step reads and writes while the caller does something else.
+  struct UnderWay {
+    Array<int64_t> actions;
+    Outputs out;
+  };
+
+  std::unique_ptr<UnderWay> under_way_;
+  std::unique_ptr<Vector> vector_;
+  Shape obs_shape_;
+};
+
+}  // namespace wz::bindings
