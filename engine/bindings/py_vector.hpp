@@ -172,19 +172,19 @@ class PyVector {
 
   void start(nb::handle actions, nb::handle obs, nb::handle reward, nb::handle terminated,
              nb::handle truncated, nb::handle info, nb::handle final_obs, nb::handle final_info) {
-    auto under_way = std::make_unique<UnderWay>(UnderWay{
-        {actions, "actions", {lanes()}, Access::kRead},
-        outputs(lanes(), obs, reward, terminated, truncated, info, final_obs, final_info)});
+    const Array<int64_t> a(actions, "actions", {lanes()}, Access::kRead);
+    auto out = std::make_unique<Outputs>(
+        outputs(lanes(), obs, reward, terminated, truncated, info, final_obs, final_info));
     {
       const nb::gil_scoped_release release;
-      vector_->start(under_way->actions.data(), under_way->out.arrays());
+      vector_->start(a.data(), out->arrays());
     }
-    under_way_ = std::move(under_way);
+    under_way_ = std::move(out);
   }
 
   void finish() {
     // Held to the end of the call, whatever becomes of the step.
-    const std::unique_ptr<UnderWay> under_way = std::move(under_way_);
+    const std::unique_ptr<Outputs> out = std::move(under_way_);
     const nb::gil_scoped_release release;
     vector_->finish();
   }
@@ -354,13 +354,8 @@ class PyVector {
     return shape;
   }
 
-  /// What a step reads and writes while the caller does something else.
-  struct UnderWay {
-    Array<int64_t> actions;
-    Outputs out;
-  };
-
-  std::unique_ptr<UnderWay> under_way_;
+  /// What a step writes to while the caller does something else.
+  std::unique_ptr<Outputs> under_way_;
   std::unique_ptr<Vector> vector_;
   Shape obs_shape_;
 };

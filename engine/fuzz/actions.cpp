@@ -1,5 +1,6 @@
 // A vector of lanes under arbitrary calls: actions, lanes, masks and saved bytes that make no
 // sense must be refused, and whatever order the calls come in, nothing may break or hang.
+#include <limits>
 #include <stdexcept>
 
 #include "fuzz/rig.hpp"
@@ -46,6 +47,8 @@ struct Rig {
     vector.reset(nullptr, obs.data(), info);
     saved = vector.save(0);
   }
+  // A step that is under way writes to the arrays.
+  ~Rig() { vector.close(); }
   StepRows arrays() {
     StepRows a;
     a.obs = obs.data();
@@ -59,7 +62,7 @@ struct Rig {
   }
 
   void call(Input& input) {
-    switch (input.byte() % 10) {
+    switch (input.byte() % 18) {
       case 0: {
         int64_t actions[kLanes];
         for (int64_t& action : actions) action = input.number();
@@ -103,6 +106,42 @@ struct Rig {
       case 8:
         vector.observe(input.number(), obs.data());
         break;
+      case 9: {
+        for (int64_t& action : begun_) action = input.byte() % (++steps_ % 32 == 0 ? 7 : 32);
+        vector.start(begun_, arrays());
+        if (input.byte() & 3) vector.finish();
+        break;
+      }
+      case 10:
+        vector.finish();
+        break;
+      case 11:
+        vector.set_script({input.byte(), input.byte()});
+        break;
+      case 12: {
+        const int64_t lane = input.number();
+        vector.force({&lane, 1}, {input.byte()});
+        break;
+      }
+      case 13: {
+        std::vector<uint8_t> bytes = saved;
+        if (!bytes.empty() && input.byte() & 1) bytes[input.byte() % bytes.size()] ^= input.byte();
+        vector.add_restart(input.byte() % 8, bytes, {input.byte()}, weight(input));
+        break;
+      }
+      case 14:
+        vector.weigh_restart(input.byte() % 8, weight(input));
+        break;
+      case 15:
+        vector.remove_restart(input.byte() % 8);
+        break;
+      case 16: {
+        std::vector<double> weights(input.byte() & 1 ? 32 : input.byte() % 34);
+        for (double& w : weights) w = weight(input);
+        vector.set_stage_weights(weights);
+        vector.set_restart_share(weight(input));
+        break;
+      }
       default:
         vector.copy_info(input.number(), info);
         break;
@@ -110,7 +149,15 @@ struct Rig {
   }
 
  private:
+  /// Mostly sensible; sometimes negative, huge or no number at all.
+  static double weight(Input& input) {
+    constexpr double kOdd[] = {-1.0, 1e300, std::numeric_limits<double>::quiet_NaN(), 0.0};
+    const uint8_t byte = input.byte();
+    return byte < 4 ? kOdd[byte] : byte / 256.0;
+  }
+
   unsigned steps_ = 0;
+  int64_t begun_[kLanes];
 };
 
 }  // namespace

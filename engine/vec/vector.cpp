@@ -170,9 +170,12 @@ void Vector::step(const int64_t* actions, const StepRows& arrays) {
 void Vector::start(const int64_t* actions, const StepRows& arrays) {
   const auto lock = enter();
   check_step(actions);
+  // What was checked must not change: the caller's array is his again.
+  actions_.assign(actions, actions + num_lanes_);
   const size_t size = lanes_->stack_bytes();
-  step_ = pool_->start(num_lanes_, [this, actions, arrays, size](int thread, int lane) {
-    lanes_->step(thread, lane, static_cast<int>(actions[lane]), arrays.at(lane, size));
+  step_ = pool_->start(num_lanes_, [this, arrays, size](int thread, int lane) {
+    const int64_t action = actions_[static_cast<size_t>(lane)];
+    lanes_->step(thread, lane, static_cast<int>(action), arrays.at(lane, size));
   });
 }
 

@@ -40,7 +40,7 @@ class Vector {
   void reset(const bool* mask, uint8_t* obs, int32_t* info);
   void step(const int64_t* actions, const StepRows& arrays);
   /// Begins a step of all lanes and returns at once; `finish` waits for it, and throws what went
-  /// wrong. Between the two no other call may touch the lanes, and the arrays must stay in place.
+  /// wrong. Between the two no other call may touch the lanes, and the results must stay in place.
   void start(const int64_t* actions, const StepRows& arrays);
   void finish();
   void send(std::span<const int64_t> actions, std::span<const int64_t> lanes);
@@ -96,6 +96,7 @@ class Vector {
   std::unique_ptr<AsyncSteps> async_;
   std::shared_ptr<Pool> pool_;
   std::shared_ptr<Pool::Job> step_;  ///< begun and not finished
+  std::vector<int64_t> actions_;     ///< of that step
   std::vector<std::shared_ptr<Pool::Job>> sent_;
 };
 

@@ -144,8 +144,8 @@ class Vector:
         final_obs: NDArray[np.uint8] | None,
         final_info: NDArray[np.int32] | None,
     ) -> None:
-        """Begins a step and returns at once. The arrays belong to the engine until `finish`; calls
-        that touch lanes are refused until then."""
+        """Begins a step and returns at once. The results belong to the engine until `finish`; calls
+        that touch lanes are refused until then. The actions are the caller's again at once."""
     def finish(self) -> None:
         """Takes part in the step that was begun, waits for its end and raises what went wrong."""
     def send(self, actions: NDArray[np.int64], lanes: NDArray[np.int64]) -> None:

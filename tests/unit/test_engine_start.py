@@ -92,6 +92,17 @@ def test_arrays_stay_while_the_engine_writes_to_them() -> None:
         vector.finish()
 
 
+def test_actions_are_the_callers_again_at_once() -> None:
+    (vector, results), (other, expected) = begun(), begun()
+    for _ in range(20):
+        actions = np.full(LANES, 3)
+        other.step(actions, *expected)
+        vector.start(actions, *results)
+        actions[:] = 99
+        vector.finish()
+        np.testing.assert_array_equal(results[0], expected[0])
+
+
 def test_closing_ends_the_step_that_is_under_way() -> None:
     threads = _engine.Threads(2)
     other, results = begun(threads)
