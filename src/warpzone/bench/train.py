@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from warpzone.config import TrainConfig
 from warpzone.data.types import Rollout
 from warpzone.train.actor import Actor
+from warpzone.train.cpu import computing_with
 from warpzone.train.lanes import Lanes, make_groups
 from warpzone.train.loop import Run
 from warpzone.train.progress import Progress
@@ -134,7 +135,8 @@ class Rig:
                 actor.action.cpu()
             return self.config.num_envs
 
-        return _for(seconds, once)
+        with computing_with(self.runs["serial"].collector.threads):
+            return _for(seconds, once)
 
     def learner(self, seconds: float) -> tuple[int, float]:
         """Updates from one rollout. What they do to the agent is undone, or the policy that the

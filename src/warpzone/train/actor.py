@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -73,12 +74,26 @@ class Actor:
     @torch.no_grad()
     def observe(self) -> None:
         """Takes `frame` (and `fresh`: lanes whose episode starts with it) as the newest one."""
-        shifted = torch.cat((self.stack[:, 1:], self.frame[:, None]), 1)
-        repeated = self.frame[:, None].expand_as(self.stack)
-        self.stack.copy_(torch.where(self.fresh[:, None, None, None], repeated, shifted))
+        if self._device.type == "cpu":
+            self._shift()
+        else:
+            self.stack.copy_(self._shifted())
         self.previous.copy_(self.action)
         for before, after in zip(self.state, self._next, strict=True):
             before.copy_(after)
+
+    def _shifted(self) -> Tensor:
+        """The stack with `frame` as its newest, without a question to the device."""
+        shifted = torch.cat((self.stack[:, 1:], self.frame[:, None]), 1)
+        repeated = self.frame[:, None].expand_as(self.stack)
+        return torch.where(self.fresh[:, None, None, None], repeated, shifted)
+
+    def _shift(self) -> None:
+        """The same in place. A CPU may be asked which lanes are fresh: mostly none."""
+        for older, newer in pairwise((*self.stack.unbind(1), self.frame)):
+            older.copy_(newer)
+        if self.fresh.any():
+            self.stack[self.fresh] = self.frame[self.fresh][:, None]
 
     @torch.no_grad()
     def _decide(self) -> None:
@@ -123,11 +138,8 @@ class Actor:
     @torch.no_grad()
     def peek(self) -> Tensor:
         """The value of the observation in `frame`, without taking it."""
-        stack = torch.cat((self.stack[:, 1:], self.frame[:, None]), 1)
-        repeated = self.frame[:, None].expand_as(self.stack)
-        stack = torch.where(self.fresh[:, None, None, None], repeated, stack)
         with autocast(self._config, self._device):
-            _, value, _ = self._agent.act(stack, self.action, self._next, self.fresh)
+            _, value, _ = self._agent.act(self._shifted(), self.action, self._next, self.fresh)
         return value.float()
 
 

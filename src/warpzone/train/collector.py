@@ -16,6 +16,7 @@ from warpzone.env.actions import action_table
 from warpzone.model.agent import Agent
 from warpzone.run.timing import Clock
 from warpzone.train.actor import Actor
+from warpzone.train.cpu import acting_threads, computing_with
 from warpzone.train.episodes import EpisodeLog
 from warpzone.train.guide import Guide
 from warpzone.train.lanes import COLUMN, LaneGroup, Lanes, lane_seeds
@@ -73,6 +74,10 @@ class Collector:
         self._stream: torch.cuda.Stream | None = None
         if config.overlap_collect and device.type == "cuda":
             self._stream = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
+        #: What the CPU decides with; a learner that works at the same time shares the setting.
+        self.threads = 0
+        if device.type == "cpu" and not config.overlap_collect:
+            self.threads = acting_threads(agent, groups[0].count)
         self._sampling = generator(config.seed, "actions")
         self._age = np.zeros(config.num_envs, np.int64)
         self._counted = 0
@@ -92,7 +97,8 @@ class Collector:
         """Plays `rollout_steps` steps in every lane. The tensors returned are written again by the
         next call but one if collection overlaps with learning, else by the next."""
         if self._stream is None:
-            return self._collect()
+            with computing_with(self.threads):
+                return self._collect()
         with torch.cuda.stream(self._stream):
             rollout = self._collect()
         self._stream.synchronize()

@@ -16,6 +16,7 @@ from warpzone.env.backends.interface import BackendError
 from warpzone.model.agent import Agent
 from warpzone.run.folder import model_spec
 from warpzone.train.actor import Actor, autocast
+from warpzone.train.cpu import acting_threads, computing_with
 from warpzone.train.lanes import make_groups
 
 MOMENT = 0.25
@@ -84,6 +85,7 @@ def measure(config: TrainConfig, device: torch.device) -> Speeds:
     group = groups[0]
     plan = np.random.default_rng(0).integers(0, actions, (64, lanes))
     turn = 0
+    threads = acting_threads(agent, lanes) if device.type == "cpu" else 0
 
     def play() -> int:
         nonlocal turn
@@ -93,7 +95,8 @@ def measure(config: TrainConfig, device: torch.device) -> Speeds:
         return lanes
 
     def decide() -> int:
-        actor.decide()
+        with computing_with(threads):
+            actor.decide()
         actor.action.cpu()
         return lanes
 

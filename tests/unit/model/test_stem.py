@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from warpzone.model.stem import FrameConvolution, PatchConvolution, working_dtype
+from warpzone.model.stem import FrameConvolution, PatchConvolution, pixels_of, working_dtype
 
 
 def frames(size: tuple[int, int]) -> Tensor:
@@ -50,3 +50,9 @@ def test_the_working_type_is_autocasts() -> None:
     assert working_dtype(torch.zeros(1)) == torch.float32
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert working_dtype(torch.zeros(1)) == torch.bfloat16
+
+
+def test_pixels_are_the_frames_channels_last() -> None:
+    pixels = pixels_of(frames((7, 9)))
+    assert torch.equal(pixels, frames((7, 9)).float())
+    assert pixels.is_contiguous(memory_format=torch.channels_last)

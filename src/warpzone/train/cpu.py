@@ -1,0 +1,74 @@
+"""What a CPU wants to be told: about memory, about numbers next to zero, about threads."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from warpzone.model.agent import Agent
+
+#: Parameters of glibc's mallopt, by their numbers in malloc.h.
+TRIM_THRESHOLD = -1
+MMAP_THRESHOLD = -3
+#: The most that glibc takes for `MMAP_THRESHOLD`.
+LARGEST_KEPT = 32 << 20
+NEVER = 2**31 - 1
+#: Floating-point operations of a decision for which one more thread pays. A smaller decision is
+#: over before threads have met, and those that wait for each other take cores from the engine.
+WORTHWHILE = 100_000_000
+
+
+def prepare_to_learn() -> None:
+    """Once, in the thread that learns."""
+    keep_freed_memory()
+    # The averages of gradients that have died out sink into numbers that processors are slow with:
+    # a quarter of all first moments of `quick` after 171 updates.
+    torch.set_flush_denormal(True)
+
+
+def keep_freed_memory() -> bool:
+    """Lets the process keep what it frees instead of handing it back to the system at once.
+
+    A minibatch frees some ten megabytes, and the next one asks for them again. Handed back, they
+    come as new pages, each faulted in and cleared: a fifth of the time of an update. Says whether
+    the C library here takes the advice; who has set `MALLOC_TRIM_THRESHOLD_` wants something else.
+    """
+    if platform.libc_ver()[0] != "glibc" or "MALLOC_TRIM_THRESHOLD_" in os.environ:
+        return False
+    mallopt = ctypes.CDLL(None).mallopt
+    return bool(mallopt(MMAP_THRESHOLD, LARGEST_KEPT) and mallopt(TRIM_THRESHOLD, NEVER))
+
+
+@torch.no_grad()
+def acting_threads(agent: Agent, lanes: int) -> int:
+    """Threads for decisions of so many lanes: a matter of the network's size, of nothing that is
+    measured, so that a run can be repeated."""
+    # Imports Triton where there is one, for which runs on CUDA need not wait.
+    from torch.utils.flop_counter import FlopCounterMode
+
+    spec = agent.spec
+    obs = torch.zeros((1, spec.planes, spec.height, spec.width), dtype=torch.uint8)
+    previous = torch.zeros(1, dtype=torch.int64)
+    with FlopCounterMode(display=False) as counter:
+        agent.act(obs, previous, agent.initial_state(1), previous == 0)
+    operations: int = counter.get_total_flops() * lanes
+    return min(torch.get_num_threads(), max(1, operations // WORTHWHILE))
+
+
+@contextmanager
+def computing_with(threads: int) -> Iterator[None]:
+    """Gives the operations of this thread so many threads in the block; 0 for as many as ever."""
+    before = torch.get_num_threads()
+    if threads in (0, before):
+        yield
+        return
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
