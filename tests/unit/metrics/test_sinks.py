@@ -56,6 +56,35 @@ def test_parquet_has_the_newest_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [path.name for path in (tmp_path / FILE).parent.iterdir()] == [FILE.name]
 
 
+def test_parquet_is_written_a_few_rows_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in memory while writing does not grow with the rows that there are."""
+    from pyarrow import parquet
+
+    monkeypatch.setattr(parquet_sink, "GROUP", 3)
+    sink = ParquetSink(tmp_path, before=[row(step) for step in range(8)])
+    sink.save()
+    assert table(tmp_path)["global_step"] == list(range(8))
+    groups = parquet.ParquetFile(tmp_path / FILE).metadata
+    sizes = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
+    assert sizes == [3, 3, 2]
+
+
+def test_parquet_leaves_out_rows_that_go_while_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_sink, "ROWS", 6)
+    monkeypatch.setattr(parquet_sink, "GROUP", 2)
+    sink = ParquetSink(tmp_path, before=[row(step) for step in range(7)])
+    parts = sink._parts(7, 3)
+    step = sink._columns["global_step"]
+    assert next(parts)[:, step].tolist() == [1, 2]
+    for late in (7, 8, 9, 10):
+        sink.write(row(late))
+    assert [part[:, step].tolist() for part in parts] == [[5, 6]]
+
+
 def test_parquet_is_not_written_again_without_news(tmp_path: Path) -> None:
     sink = ParquetSink(tmp_path)
     sink.save()

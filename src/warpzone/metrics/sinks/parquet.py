@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from warpzone.run.files import write_atomically
 FILE = Path("metrics") / "latest.parquet"
 #: Rows that are kept; older ones are in the JSONL files only.
 ROWS = 10_000
+#: Rows that are made into columns at a time, so that writing takes no more memory in a long run
+#: than in a short one.
+GROUP = 1_000
 
 
 class ParquetSink:
@@ -57,31 +60,41 @@ class ParquetSink:
                 if self._count in (0, self._written):
                     return
                 count, names = self._count, list(self._columns)
-                values = self._ordered()
             self.path.parent.mkdir(exist_ok=True)
-            write_atomically(self.path, lambda temporary: _save(temporary, names, values))
+            write_atomically(
+                self.path, lambda temporary: _save(temporary, names, self._parts(count, len(names)))
+            )
             self._written = count
 
     def close(self) -> None:
         """Writes what is not written yet."""
         self.save()
 
-    def _ordered(self) -> NDArray[np.float64]:
-        if self._count <= ROWS:
-            return self._values[: self._count].copy()
-        return np.roll(self._values, -(self._count % ROWS), axis=0)
+    def _parts(self, count: int, columns: int) -> Iterator[NDArray[np.float64]]:
+        """The newest of the first `count` rows, oldest first, a few at a time. Rows that new ones
+        have taken the place of meanwhile are left out."""
+        at = 0
+        while at < count:
+            with self._lock:
+                at = max(at, self._count - ROWS)
+                stop = min(at + GROUP, count)
+                rows = self._values[np.arange(at, stop) % ROWS, :columns]
+            if len(rows):
+                yield rows
+            at += GROUP
 
 
-def _save(path: Path, names: list[str], values: NDArray[np.float64]) -> None:
+def _save(path: Path, names: list[str], parts: Iterable[NDArray[np.float64]]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    columns = {}
-    for at, name in enumerate(names):
-        field = schema.find(name)
-        column = values[:, at]
-        array = pa.array(column, mask=np.isnan(column))
-        columns[name] = (
-            array.cast(pa.int64(), safe=False) if field is not None and field.whole else array
-        )
-    parquet.write_table(pa.table(columns), path)
+    fields = [schema.find(name) for name in names]
+    types = [pa.int64() if one is not None and one.whole else pa.float64() for one in fields]
+    shape = pa.schema(list(zip(names, types, strict=True)))
+    with parquet.ParquetWriter(path, shape) as writer:
+        for rows in parts:
+            columns = [
+                pa.array(column, mask=np.isnan(column)).cast(kind, safe=False)
+                for column, kind in zip(rows.T, types, strict=True)
+            ]
+            writer.write_table(pa.table(columns, schema=shape))
