@@ -1,11 +1,18 @@
 """Fixtures shared by all tests: the ROMs and their translated programs."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from warpzone import rom as roms
+
+# What is printed depends on the terminal; the tests' own, and that of the processes they start, is
+# wide enough for every table and has no colours.
+os.environ.update(COLUMNS="120", LINES="40")
+for _name in ("FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(_name, None)
 
 
 @pytest.fixture(scope="session", params=list(roms.VARIANTS))

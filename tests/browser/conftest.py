@@ -94,7 +94,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     def make(url: str, *, token: bool = True, **options: Any) -> Any:
         options.setdefault("viewport", {"width": 1280, "height": 900})
         context = browser.new_context(**options)
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(120_000)
         one = Opened(context.new_page())
         opened.append(one)
         return one.go(url + (f"/#token={TOKEN}" if token else "/"))

@@ -69,7 +69,7 @@ from warpzone.watch.watcher import Watcher
 stall.GRACE = 0.2
 config = tiny(runs_dir=sys.argv[1], run_name="run", stall_timeout=0.5, fail_on_stall=True)
 run = Run(config, [Watcher(config)])
-run.collector.groups[0]._run = lambda actions: threading.Event().wait()
+run.collector.groups[0].finish = lambda: threading.Event().wait()
 run.train(Recorder())
 """
 

@@ -13,6 +13,7 @@ import pytest
 from backend_games import DIE, FAIL, HANG
 from backend_rigs import QUICK, Rig, rig
 
+from warpzone.env.backends import worker_lanes
 from warpzone.env.backends.diagnostics import Diagnostics
 from warpzone.env.backends.interface import BackendError
 from warpzone.env.backends.lock import rom_lock
@@ -48,7 +49,7 @@ def test_same_as_in_one_process(method: str) -> None:
 def test_lost_workers_cost_their_lane_one_episode(tmp_path: Path) -> None:
     """One dies, one raises and one hangs, in mid-step; the others play on as if nothing was."""
     said: list[str] = []
-    settings = replace(QUICK, step_timeout=3.0, folder=str(tmp_path))
+    settings = replace(QUICK, step_timeout=10.0, folder=str(tmp_path))
     with rig(FRAGILE, 3, sync=False, settings=settings, said=said, frame_skip=1) as game:
         game.reset(1, 2, 3)
         pids = game.lanes.pids()
@@ -112,7 +113,7 @@ def test_workers_do_not_outlive_their_parent() -> None:
         "if __name__ == '__main__':\n"
         "    with rig('backend_games:walk', 2, sync=False) as game:\n"
         "        print(*game.lanes.pids(), flush=True)\n"
-        "        time.sleep(60)\n"
+        "        time.sleep(600)\n"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     parent = subprocess.Popen(
@@ -124,7 +125,7 @@ def test_workers_do_not_outlive_their_parent() -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while any(map(alive, pids)):
         assert time.monotonic() < deadline, "workers are still there"
         time.sleep(0.05)
@@ -165,12 +166,17 @@ def test_a_lane_that_keeps_failing_is_given_up(tmp_path: Path) -> None:
     assert all("failed OSError: no cartridge" in log for log in logs)
 
 
-def test_construction_has_a_time_limit(tmp_path: Path) -> None:
-    settings = replace(QUICK, reset_timeout=2.5, folder=str(tmp_path))
-    refused = pytest.raises(BackendError, match="hung in construction")
-    with refused, rig("backend_games:stuck", sync=False, settings=settings):
-        pass
-    logs = [path.read_text() for path in tmp_path.rglob("env_init_idx0_pid*.log")]
+def test_construction_has_a_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_lanes, "MAX_FAILURES", 1)
+    # A busy machine may need longer to come to the place where it hangs.
+    for limit in (3.0, 15.0, 75.0):
+        settings = replace(QUICK, reset_timeout=limit, folder=str(tmp_path))
+        refused = pytest.raises(BackendError, match="hung in construction")
+        with refused, rig("backend_games:stuck", sync=False, settings=settings):
+            pass
+        logs = [path.read_text() for path in tmp_path.rglob("env_init_idx0_pid*.log")]
+        if any("calling_mario_make" in log for log in logs):
+            break
     assert any("calling_mario_make" in log and "in stuck" in log for log in logs)
 
 

@@ -254,7 +254,8 @@ class Checkpoints:
 
 class _Sink:
     """A file that counts and hashes what is written. torch.save's writer does not survive a write
-    that fails, so a failure is kept, and raised when the writer is done."""
+    that fails, so a failure is kept, and raised when the writer is done. It is kept without its
+    traceback: that leads to the writer, which holds this, and nobody could free them."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.digest = hashlib.sha256()
@@ -268,7 +269,7 @@ class _Sink:
             try:
                 self._file.write(data)
             except OSError as error:
-                self._error = error
+                self._error = error.with_traceback(None)
             self.digest.update(data)
             self.bytes += size
         return size
@@ -278,7 +279,7 @@ class _Sink:
             try:
                 self._file.flush()
             except OSError as error:
-                self._error = error
+                self._error = error.with_traceback(None)
 
     def finish(self) -> None:
         self.flush()

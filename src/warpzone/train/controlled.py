@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpzone.algo.schedules import Anneal, Schedule
 from warpzone.run import control
 from warpzone.run.control import Command, CommandError
 from warpzone.train.observer import Observer
+from warpzone.train.studio import FOLDER, Film, Studio
 from warpzone.watch.pulse import PAUSED
 
 if TYPE_CHECKING:
@@ -24,36 +21,25 @@ if TYPE_CHECKING:
     from warpzone.train.progress import Progress
 
 #: Commands that are obeyed even while the next rollout is being collected.
-AT_ONCE = ("resume", "stop", *control.BOUNDS)
+AT_ONCE = ("resume", "stop", "video", *control.BOUNDS)
 #: Seconds between two looks at the inbox of a paused run.
 POLL = 0.2
 #: Seconds after which the state is written again, so that readers see the run is alive.
 STATE_EVERY = 5.0
-VIDEO_SECONDS = 600.0
-#: How far a video stands back behind training.
-NICE = 10
-
-
-@dataclass
-class _Video:
-    """A video that is being made in a process of its own."""
-
-    command: Command
-    process: subprocess.Popen[bytes]
-    path: Path
-    began: float
 
 
 class Controlled(Observer):
     """Pauses, saves, stops and changes a run as its inbox says, and writes down who asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, studio: Studio | None = None) -> None:
         self.paused = False
         #: Values that stand in for a schedule.
         self.overrides: dict[str, float] = {}
         self._schedules: dict[str, Any] = {}
         self._waiting: deque[Command] = deque()
-        self._video: _Video | None = None
+        self._studio = studio if studio is not None else Studio()
+        #: The video that is being made, and who asked for it.
+        self._video: tuple[Film, Command] | None = None
         self._written = 0.0
 
     def state_dict(self) -> dict[str, Any]:
@@ -83,9 +69,8 @@ class Controlled(Observer):
 
     def ended(self, run: Run, reason: str) -> None:
         if self._video is not None:
-            self._video.process.terminate()
-            self._video.process.wait()
-            self._answer(run, self._video.command, "failed", "the run ended first")
+            self._video[0].end(run, reason)
+            self._look_at_video(run, *self._video)
         for command in self._waiting:
             self._answer(run, command, "failed", "the run ended first")
         self._say_state(run, "ended", reason=reason)
@@ -101,7 +86,7 @@ class Controlled(Observer):
             self._run_one(run, self._waiting.popleft(), progress)
         run.rest_wanted = bool(self._waiting)
         if self._video is not None:
-            self._look_at_video(run, self._video, progress)
+            self._look_at_video(run, *self._video, progress)
         if commands or time.monotonic() - self._written > STATE_EVERY:
             self._say_state(run)
 
@@ -166,39 +151,24 @@ class Controlled(Observer):
 
     # --- videos ---------------------------------------------------------------------------------
     def _start_video(self, run: Run, command: Command) -> None:
-        """In a process of its own, at low priority: training goes on meanwhile."""
-        if self._video is not None:
+        """Training goes on meanwhile; the answer comes when it is made."""
+        if self._studio.making is not None:
             raise CommandError("a video is being made already")
-        saved = run.save()
-        weights = saved.path.with_name(saved.sidecar.weights.name)
-        folder = run.folder.path / "videos"
-        folder.mkdir(exist_ok=True)
-        path = folder / f"update_{run.global_update:07d}.mp4"
-        words = [sys.executable, "-m", "warpzone.cli.main", "video", str(weights)]
-        process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
-            [*words, "--out", str(path), "--device", "cpu"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        os.setpriority(os.PRIO_PROCESS, process.pid, NICE)
-        self._video = _Video(command, process, path, time.monotonic())
+        path = run.folder.path / FOLDER / f"update_{run.global_update:07d}.mp4"
+        self._video = self._studio.start(run, path, ()), command
 
-    def _look_at_video(self, run: Run, video: _Video, progress: Progress) -> None:
-        code = video.process.poll()
-        if code is None:
-            if time.monotonic() - video.began < VIDEO_SECONDS:
-                return
-            video.process.kill()
-        _, said = video.process.communicate()
+    def _look_at_video(
+        self, run: Run, film: Film, command: Command, progress: Progress | None = None
+    ) -> None:
+        made = film.look()
+        if made is None:
+            return
         self._video = None
-        if code == 0:
-            result, message = "done", f"videos/{video.path.name}"
-        else:
-            lines = said.decode(errors="replace").strip().splitlines()
-            result, message = "failed", lines[-1] if lines else "it took too long"
-        self._answer(run, video.command, result, message)
-        progress.say(f"[control] video {result}: {message}")
+        result = "done" if made.good else "failed"
+        message = f"{FOLDER}/{film.path.name}" if made.good else made.text
+        self._answer(run, command, result, message)
+        if progress is not None:
+            progress.say(f"[control] video {result}: {message}")
 
     # --- what others read -----------------------------------------------------------------------
     def _answer(self, run: Run, command: Command, result: str, message: str) -> None:

@@ -53,7 +53,7 @@ class Progress:
     def say(self, text: str) -> None:
         """A sentence above the table."""
         note(text)
-        self._console.print(text, highlight=False, markup=False)
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _table(self, row: dict[str, Any]) -> Table:
         table = Table(title=self._title, show_header=False, min_width=64)

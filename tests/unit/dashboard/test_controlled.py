@@ -1,6 +1,7 @@
 """A run that obeys its inbox, and shows its lanes to who looks."""
 
 import json
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from warpzone.dashboard.messages import packed
 from warpzone.dashboard.wall import WallFile
 from warpzone.run import control
 from warpzone.run.control import Command
+from warpzone.train import studio
 from warpzone.train.controlled import Controlled
 from warpzone.train.logged import Logged
 from warpzone.train.loop import Run
@@ -35,7 +37,7 @@ class Script(Observer):
             control.send(run.folder.path, Command.new("test", what, value))
 
 
-def train(folder: Path, *observers: Observer, **changes: Any) -> Run:
+def train(folder: Path, *observers: Observer, reason: str = "normal", **changes: Any) -> Run:
     """A run without the evaluation at its end."""
     run = Run(tiny(runs_dir=str(folder), run_name="one", **changes), observers)
     try:
@@ -45,7 +47,7 @@ def train(folder: Path, *observers: Observer, **changes: Any) -> Run:
     finally:
         run.close()
         for observer in observers:
-            observer.ended(run, "normal")
+            observer.ended(run, reason)
     return run
 
 
@@ -78,7 +80,7 @@ def test_a_paused_run_makes_no_update_and_goes_on(tmp_path: Path) -> None:
     controlled.started(run)
     thread = threading.Thread(target=run.learn, args=(Progress(run.config, "test"),))
     thread.start()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not controlled.paused and time.monotonic() < until:
         time.sleep(0.05)
     assert control.read_state(run.folder.path)["doing"] == "paused"
@@ -86,7 +88,7 @@ def test_a_paused_run_makes_no_update_and_goes_on(tmp_path: Path) -> None:
     assert run.global_update == 2
     assert run.pulse.phase == "pause"
     control.send(run.folder.path, Command.new("test", "resume"))
-    thread.join(60)
+    thread.join(300)
     run.close()
     assert run.global_update == 4
     # The second of the pause is not the run's own.
@@ -109,28 +111,30 @@ def test_an_evaluation_on_demand(tmp_path: Path) -> None:
     assert {row["global_step"] for row in rows} == {32}
 
 
-def test_a_video_that_the_run_does_not_wait_for(tmp_path: Path) -> None:
+def test_a_video_is_made_while_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # At the lowest priority it would take minutes beside other tests.
+    monkeypatch.setattr(studio, "MAKER", (sys.executable, "-m", *studio.MAKER[3:]))
+    monkeypatch.setattr(studio, "LONGEST_AT_END", 900.0)
     script = Script({1: [("video", None)], 2: [("video", None)]})
-    run = train(tmp_path, script, Controlled(), max_steps=32 * 3)
-    assert ("video", "refused") in answers(run)
-    # The run ended before the video was made; it is not left behind half.
-    assert ("video", "failed") in answers(run)
-    assert not list((run.folder.path / "videos").glob("*.mp4"))
+    run = train(tmp_path, script, Controlled(), overlap_collect=True, max_steps=32 * 3)
+    refused, made = map(json.loads, (run.folder.path / control.ANSWERS).read_text().splitlines())
+    assert (refused["result"], refused["update"]) == ("refused", 2)
+    assert refused["message"] == "a video is being made already"
+    assert (made["result"], made["message"]) == ("done", "videos/update_0000001.mp4")
+    assert (run.folder.path / made["message"]).stat().st_size > 1000
+    # The weights alone were written; the run did not have to rest for it.
+    assert not (run.folder.path / "checkpoints").exists()
 
 
-def test_a_video_is_made(tmp_path: Path) -> None:
-    class Patient(Observer):
-        def updated(self, run: Run, row: dict[str, Any], collected: Any) -> None:
-            if (run.folder.path / control.ANSWERS).exists():
-                run.stop("the video is there")
-            elif run.global_update > 3:
-                time.sleep(0.1)
-
+def test_a_video_of_an_interrupted_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sleeper = (sys.executable, "-c", "import time; time.sleep(100000)")
+    monkeypatch.setattr(studio, "MAKER", sleeper)
     script = Script({1: [("video", None)]})
-    run = train(tmp_path, script, Patient(), Controlled(), max_steps=32 * 5000)
-    row = json.loads((run.folder.path / control.ANSWERS).read_text())
-    assert (row["result"], row["message"]) == ("done", "videos/update_0000001.mp4")
-    assert (run.folder.path / row["message"]).stat().st_size > 1000
+    run = train(tmp_path, script, Controlled(), reason="interrupt")
+    assert answers(run) == [("video", "failed")]
+    assert list((run.folder.path / "videos").iterdir()) == []
 
 
 def test_what_was_changed_goes_into_checkpoints() -> None:

@@ -1,8 +1,13 @@
 """Checkpoints on the disk: what is written, what is found again, what is kept."""
 
+import errno
+import gc
+import io
 import json
 import os
+import weakref
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import torch
@@ -154,3 +159,27 @@ def test_reason_changes_without_the_rest(tmp_path: Path) -> None:
     large = (f"{stem(5)}.state.pt", f"{stem(5)}.safetensors")
     assert all((tmp_path / name).stat().st_mtime_ns == times[name] for name in large)
     Checkpoint(tmp_path, read_sidecar(store.latest()[0])).verify()
+
+
+def test_a_failed_write_keeps_nobody_alive() -> None:
+    """The writer of torch.save holds the file: what that keeps of an error must not lead back."""
+
+    class Full(io.BytesIO):
+        def write(self, data: Any) -> int:
+            raise OSError(errno.ENOSPC, "no room")
+
+    class Owner:
+        pass
+
+    def save(owner: Owner) -> None:
+        sink = module._Sink(Full())
+        torch.save({"a": torch.zeros(1000)}, cast(Any, sink))
+        sink.finish()
+
+    owner = Owner()
+    alive = weakref.ref(owner)
+    with pytest.raises(OSError, match="no room"):
+        save(owner)
+    del owner
+    gc.collect()
+    assert alive() is None

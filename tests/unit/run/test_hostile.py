@@ -41,7 +41,8 @@ def refused(read: Callable[[], object]) -> str:
     before = peak()
     with pytest.raises(CheckpointError) as caught:
         read()
-    assert peak() - before < 64 << 20
+    # Far below what the files claim; what reading imports for the first time counts as well.
+    assert peak() - before < 256 << 20
     assert "\n" not in str(caught.value)
     return str(caught.value)
 

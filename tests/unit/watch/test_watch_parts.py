@@ -160,7 +160,7 @@ def test_a_ticker_ticks_until_closed_and_tells_of_a_failure() -> None:
     ticked = threading.Semaphore(0)
     ticker = Ticker("test", 0.001, ticked.release, fail)
     for _ in range(3):
-        assert ticked.acquire(timeout=60)
+        assert ticked.acquire(timeout=300)
     ticker.close()
     assert "test" not in [thread.name for thread in threading.enumerate()]
 
@@ -174,7 +174,7 @@ def test_a_ticker_ticks_until_closed_and_tells_of_a_failure() -> None:
         told.set()
 
     ticker = Ticker("full", 0.001, full, failed)
-    assert told.wait(timeout=60)
+    assert told.wait(timeout=300)
     ticker.close()
     assert len(failures) == 1
 

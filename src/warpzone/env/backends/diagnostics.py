@@ -32,8 +32,7 @@ class Diagnostics:
     def open(cls, folder: str, index: int) -> Diagnostics:
         """The file of worker `index`; its process writes its stacks there when it crashes or is
         asked to."""
-        path = Path(folder) / f"env_init_idx{index}_pid{os.getpid()}.log"
-        file = path.open("a", encoding="utf-8")
+        file = log_of(folder, index, os.getpid()).open("a", encoding="utf-8")
         faulthandler.enable(file, all_threads=True)
         if STACK_SIGNAL is not None:
             faulthandler.register(STACK_SIGNAL, file, all_threads=True)
@@ -82,6 +81,11 @@ def new_folder(parent: str = "") -> Path:
             stamp += 1
         else:
             return path
+
+
+def log_of(folder: str, index: int, pid: int) -> Path:
+    """The file of one process of worker `index`."""
+    return Path(folder) / f"env_init_idx{index}_pid{pid}.log"
 
 
 def last_marker(folder: Path, index: int) -> str:

@@ -12,26 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from warpzone import _engine
-from warpzone.env.actions import action_table
 from warpzone.env.backends import factory
-from warpzone.env.backends.accounts import Accounts
-from warpzone.env.backends.buttons import Buttons
 from warpzone.env.backends.diagnostics import Diagnostics, construction
-from warpzone.env.backends.interface import (
-    RAM_SIZE,
-    Actions,
-    BackendError,
-    BackendSpec,
-    Bools,
-    Bytes,
-    Floats,
-    Ints,
-    check_actions,
-    refuse_restarts,
-)
-from warpzone.env.backends.picture import Picture
-from warpzone.env.backends.rng import Rng, draw_stage
+from warpzone.env.backends.interface import RAM_SIZE, Actions, BackendSpec, Bools, Bytes
+from warpzone.env.backends.lanes import LocalLanes
 from warpzone.env.backends.signals import COLUMN
 from warpzone.env.infos import STATUS_NAMES
 
@@ -42,120 +26,28 @@ _FURTHEST_JUMP = 64
 _ALIASES = {"lives": "life", "timer": "time", "mario_y": "y_pos"}
 
 
-class FactoryLanes:
+class FactoryLanes(LocalLanes):
     """As many environments as there are lanes, all in this process."""
 
     def __init__(
         self, spec: BackendSpec, log: Diagnostics, report: Callable[[str], None] | None = None
     ) -> None:
-        lanes = len(spec.stages)
-        self._spec = spec
+        super().__init__(spec)
+        lanes = self.num_lanes
         self._log = log
-        self._options = spec.options
-        self._picture = Picture(spec.options)
         self._takes_stage = "stage" in factory.accepted(factory.find(spec.backend))
         #: Environments of each lane by stage; only one where the factory knows no stages.
         self._made: list[dict[int, Any]] = [{} for _ in range(lanes)]
         self._envs: list[Any] = [None] * lanes
         self._press: dict[int, Callable[[int], Any]] = {}
-        self._rng = [Rng() for _ in range(lanes)]
-        self._buttons = Buttons(lanes, spec.options)
-        self._masks = action_table(spec.options.actions).masks
-        self._stage_weights: list[float] = []
-        self._accounts = Accounts(spec.options, lanes)
         self._place: list[tuple[Any, Any]] = [(None, None)] * lanes
         self._lives: list[Any] = [None] * lanes
-        self._info: Ints = np.zeros((lanes, len(_engine.INFO_FIELDS)), np.int32)
-        self._history: Bytes = np.zeros((lanes, *self.obs_shape), np.uint8)
-        self._running: Bools = np.zeros(lanes, np.bool_)
         self._parse_fail = 0
         self._unread_in_a_row = 0
         self._hinted = False
         for lane, stages in enumerate(spec.stages):
             with construction(lane, lanes, report):
                 self._make(lane, stages[0] if stages else -1)
-
-    @property
-    def num_lanes(self) -> int:
-        """Games played here."""
-        return len(self._made)
-
-    @property
-    def obs_shape(self) -> tuple[int, ...]:
-        """Of one lane: the stack, oldest observation first."""
-        return (self._options.frame_stack, *self._picture.shape)
-
-    def seed(self, seeds: Sequence[int | None]) -> None:
-        """One 64-bit seed for each lane; None leaves its random stream as it is."""
-        for lane, seed in enumerate(seeds):
-            if seed is not None:
-                self._rng[lane] = Rng(seed)
-
-    def reset(self, mask: Bools | None, obs: Bytes, info: Ints) -> None:
-        """Starts new episodes where the mask is true, everywhere when None."""
-        chosen = np.ones(self.num_lanes, np.bool_) if mask is None else mask
-        for lane in np.flatnonzero(chosen):
-            self._begin(int(lane))
-        obs[:] = self._history
-        info[chosen] = self._info[chosen]
-
-    def step(
-        self,
-        actions: Actions,
-        obs: Bytes,
-        reward: Floats,
-        terminated: Bools,
-        truncated: Bools,
-        info: Ints,
-        final_obs: Bytes | None,
-        final_info: Ints | None,
-    ) -> None:
-        """One step of every lane."""
-        if not self._running.all():
-            idle = int(np.flatnonzero(~self._running)[0])
-            raise BackendError(f"lane {idle} must be reset before it is stepped")
-        check_actions(actions, len(self._masks))
-        self._accounts.begin_step()
-        cut = np.zeros(self.num_lanes, np.bool_)
-        for lane in range(self.num_lanes):
-            cut[lane] = self._play(lane, self._masks[int(actions[lane])])
-            self._buttons.finish_step(lane, self._info)
-        reward[:], truncated[:] = self._accounts.finish_step()
-        terminated[:] = self._accounts.done
-        truncated |= cut & ~terminated
-        self._accounts.write_counters(self._info)
-        ended = terminated | truncated
-        self._running &= ~ended
-        if self._spec.autoreset and ended.any():
-            if final_obs is not None and final_info is not None:
-                final_obs[ended], final_info[ended] = self._history[ended], self._info[ended]
-            for lane in np.flatnonzero(ended).tolist():
-                self._begin(lane)
-        obs[:], info[:] = self._history, self._info
-
-    def set_reward_weights(self, weights: Sequence[float]) -> None:
-        """Rewards of the steps from now on."""
-        self._accounts.set_weights(weights)
-
-    def set_stage_weights(self, weights: Sequence[float]) -> None:
-        """Of the 32 stages, for all draws from now on; empty is all alike."""
-        self._stage_weights = list(weights)
-
-    def set_script(self, masks: bytes) -> None:
-        """Buttons that every episode starts with from now on; empty is none."""
-        self._buttons.set_script(masks)
-
-    def force(self, lanes: Sequence[int], masks: bytes) -> None:
-        """Buttons that some lanes press from now on, whatever their actions are."""
-        self._buttons.force(lanes, masks)
-
-    def set_restart_share(self, share: float) -> None:
-        """Lanes cannot be saved here, so episodes begin at the start of their stage."""
-        refuse_restarts(share)
-
-    def take_shaping(self) -> list[float]:
-        """Sums over all lanes since the last call, in the engine's order."""
-        return self._accounts.take_shaping()
 
     def ram(self, lanes: Sequence[int]) -> Bytes:
         """Copies of the RAM of some lanes; zeros where an environment shows none."""
@@ -179,18 +71,14 @@ class FactoryLanes:
         self._envs[lane] = self._made[lane][key]
         self._press[lane] = factory.presser(self._envs[lane], self._spec)
 
-    def _begin(self, lane: int) -> None:
-        rng = self._rng[lane]
-        stage = draw_stage(self._spec.stages[lane], self._stage_weights, rng)
-        low, high = self._options.delay
-        frames = low + rng.below(high - low + 1)
+    def _start(self, lane: int, stage: int, frames: int) -> Bytes:
         self._make(lane, stage)
-        picture, info = self._start(lane)
+        picture, info = self._reset(lane)
         frames = frames if 0 in self._masks else 0
         for _ in range(frames):
             picture, _, terminated, truncated, info = self._envs[lane].step(self._press[lane](0))
             if terminated or truncated:
-                picture, info = self._start(lane)
+                picture, info = self._reset(lane)
                 frames = 0
                 break
         self._info[lane] = 0
@@ -203,18 +91,20 @@ class FactoryLanes:
         accounts.ground.furthest[lane, 0] = 0 if x is None else x
         self._place[lane] = (info.get("world"), info.get("stage"))
         self._lives[lane] = info.get("life", info.get("lives"))
-        first = self._picture.resize(self._picture.cut(self._screen(picture)))
-        self._history[lane] = first
         self._write(lane, info, x)
-        accounts.write_counters(self._info)
-        self._buttons.begin(lane, self._info)
-        self._running[lane] = True
+        return self._screen(picture)
 
-    def _start(self, lane: int) -> tuple[Any, Mapping[str, Any]]:
+    def _reset(self, lane: int) -> tuple[Any, Mapping[str, Any]]:
         picture, info = self._envs[lane].reset(seed=self._rng[lane].next() >> 33)
         return picture, info
 
-    def _play(self, lane: int, wanted: int) -> bool:
+    def _play(self, actions: Actions) -> Bools:
+        cut = np.zeros(self.num_lanes, np.bool_)
+        for lane in range(self.num_lanes):
+            cut[lane] = self._play_lane(lane, self._masks[int(actions[lane])])
+        return cut
+
+    def _play_lane(self, lane: int, wanted: int) -> bool:
         """The frames of one step; whether the environment cut the episode short."""
         env, accounts = self._envs[lane], self._accounts
         picture: Any = None
@@ -240,9 +130,7 @@ class FactoryLanes:
         score = _number(info.get("score"))
         accounts.points[lane] = max(0, score - int(accounts.score_last[lane]))
         accounts.score_last[lane] = score
-        if self._options.frame_stack > 1:
-            self._history[lane, :-1] = self._history[lane, 1:].copy()
-        self._history[lane, -1] = self._picture.resize(self._picture.cut(self._screen(picture)))
+        self._observe(lane, self._picture.cut(self._screen(picture)))
         self._write(lane, info, x)
         return cut
 

@@ -81,18 +81,6 @@ class Lanes(Protocol):
     def close(self) -> None: ...
 
 
-def refuse_restarts(share: float) -> None:
-    """What lanes that cannot be saved say to restart points."""
-    if share > 0:
-        raise BackendError("restart points need lanes that can be saved; use the native back-end")
-
-
-def check_actions(actions: Actions, count: int) -> None:
-    """Refuses ids that are no actions, before any lane has moved."""
-    if len(actions) and not 0 <= int(actions.min()) <= int(actions.max()) < count:
-        raise ValueError(f"actions must be in 0..{count - 1}, and are {actions.tolist()}")
-
-
 @dataclass(frozen=True)
 class RamX:
     """Where x lies in RAM, for environments whose info does not tell it."""

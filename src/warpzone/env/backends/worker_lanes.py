@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from warpzone.env.actions import action_table
 from warpzone.env.backends.diagnostics import Diagnostics, last_marker, new_folder
 from warpzone.env.backends.interface import (
     Actions,
@@ -27,10 +26,8 @@ from warpzone.env.backends.interface import (
     Bytes,
     Floats,
     Ints,
-    check_actions,
-    refuse_restarts,
 )
-from warpzone.env.backends.picture import Picture
+from warpzone.env.backends.lanes import BackendLanes
 from warpzone.env.backends.rng import Rng
 from warpzone.env.backends.rows import SharedRows
 from warpzone.env.backends.select import check_installed, prewarm, say
@@ -70,7 +67,7 @@ def start_method(wanted: str) -> str:
     return next(method for method in ("forkserver", "spawn") if method in known)
 
 
-class WorkerLanes:
+class WorkerLanes(BackendLanes):
     """The lanes of a spec, each in a process of its own."""
 
     def __init__(
@@ -79,19 +76,13 @@ class WorkerLanes:
         settings: WorkerSettings | None = None,
         report: Callable[[str], None] = say,
     ) -> None:
+        super().__init__(spec)
         self._settings = settings or WorkerSettings()
-        self._spec = spec
         self._report = report
         check_installed(spec.backend)
         if self._settings.prewarm or self._settings.prewarm_all:
             prewarm(spec, self._settings.prewarm_all)
         self._context = multiprocessing.get_context(start_method(self._settings.start_method))
-        self.num_lanes = len(spec.stages)
-        self._actions = len(action_table(spec.options.actions).masks)
-        self.obs_shape: tuple[int, ...] = (
-            spec.options.frame_stack,
-            *Picture(spec.options).shape,
-        )
         self._rows = SharedRows.make(self._context, self.num_lanes, self.obs_shape)
         self._arrays = self._rows.arrays()
         self._seeds = [0] * self.num_lanes
@@ -203,13 +194,11 @@ class WorkerLanes:
                 self._seeds[lane] = seed
                 self._tell([lane], "seed", ([seed],))
 
-    def reset(self, mask: Bools | None, obs: Bytes, info: Ints) -> None:
-        """Starts new episodes where the mask is true, everywhere when None."""
-        chosen = np.ones(self.num_lanes, np.bool_) if mask is None else mask
-        lanes = [int(lane) for lane in np.flatnonzero(chosen)]
+    def _begin_all(self, lanes: Sequence[int]) -> None:
         self._each(lanes, "reset", None)
-        obs[:] = self._arrays["obs"]
-        info[chosen] = self._arrays["info"][chosen]
+
+    def _shown(self) -> tuple[Bytes, Ints]:
+        return self._arrays["obs"], self._arrays["info"]
 
     def step(
         self,
@@ -223,7 +212,7 @@ class WorkerLanes:
         final_info: Ints | None,
     ) -> None:
         """One step of every lane, all at the same time."""
-        check_actions(actions, self._actions)
+        self._check_actions(actions)
         # What a lane whose worker is lost showed last is where its episode ends.
         last_obs, last_info = self._arrays["obs"].copy(), self._arrays["info"].copy()
         lost = self._each(range(self.num_lanes), "step", [int(action) for action in actions])
@@ -296,10 +285,6 @@ class WorkerLanes:
     def force(self, lanes: Sequence[int], masks: bytes) -> None:
         """Buttons that some lanes press from now on, whatever their actions are."""
         self._tell([int(lane) for lane in lanes], "force", ([0], masks))
-
-    def set_restart_share(self, share: float) -> None:
-        """Lanes cannot be saved here, so episodes begin at the start of their stage."""
-        refuse_restarts(share)
 
     def take_shaping(self) -> list[float]:
         """Sums over all lanes since the last call, in the engine's order."""

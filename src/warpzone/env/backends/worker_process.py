@@ -6,15 +6,20 @@ import os
 import time
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
+from pathlib import Path
 from typing import Any
 
 from warpzone.env.backends import worker
-from warpzone.env.backends.diagnostics import STACK_SIGNAL
+from warpzone.env.backends.diagnostics import STACK_SIGNAL, log_of
 from warpzone.env.backends.interface import BackendError
 
-#: Time for a hanging worker to write its stacks, and for a polite one to go.
-_STACK_SECONDS = 0.3
+#: Time for a hanging worker to write its stacks, much of it for busy machines; for the process of a
+#: broken pipe to be gone; and for a polite one to go.
+_STACK_SECONDS = 3.0
+_GONE_SECONDS = 0.3
 _CLOSE_SECONDS = 2.0
+#: Stacks that have not grown for so long are whole.
+_QUIET_SECONDS = 0.1
 
 
 class WorkerLost(BackendError):  # noqa: N818 - an event, dealt with by replacing the worker
@@ -26,6 +31,7 @@ class WorkerProcess:
 
     def __init__(self, context: BaseContext, assignment: worker.Assignment) -> None:
         self.index = assignment.index
+        self._folder = assignment.folder
         self.began = time.monotonic()
         self._pipe, theirs = context.Pipe()
         self._process: Any = context.Process(  # type: ignore[attr-defined]
@@ -86,15 +92,32 @@ class WorkerProcess:
 
     def _lost(self, how: str) -> WorkerLost:
         """Lets a living worker write its stacks, then ends it."""
-        if self._process.is_alive() and how.startswith("hung") and STACK_SIGNAL is not None:
-            os.kill(self.pid, STACK_SIGNAL)
-            self._process.join(_STACK_SECONDS)
+        if self._process.is_alive() and how.startswith("hung"):
+            self._write_stacks()
         # A pipe breaks a moment before its process is gone.
-        self._process.join(0.0 if how.startswith("hung") else _STACK_SECONDS)
+        self._process.join(0.0 if how.startswith("hung") else _GONE_SECONDS)
         pid, code = self.pid, self._process.exitcode
         self.kill()
         ended = "" if code is None else f" with exit code {code}"
         return WorkerLost(f"worker {self.index} (pid {pid}) {how}{ended}")
+
+    def _write_stacks(self) -> None:
+        """Has the worker write its stacks into its file, and waits until they are there."""
+        if STACK_SIGNAL is None:
+            return
+        log = log_of(self._folder, self.index, self.pid)
+        before = size = _size(log)
+        os.kill(self.pid, STACK_SIGNAL)
+        deadline = time.monotonic() + _STACK_SECONDS
+        while self._process.is_alive() and time.monotonic() < deadline:
+            self._process.join(_QUIET_SECONDS)
+            last, size = size, _size(log)
+            if before < size == last:
+                return
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def first_to_answer(workers: list[WorkerProcess], seconds: float) -> list[WorkerProcess]:
