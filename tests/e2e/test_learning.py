@@ -13,9 +13,10 @@ from warpzone.train.episodes import Episode
 from warpzone.train.loop import Run
 
 #: Beyond the fourth pipe of 1-1, just before the first pit. What share of the episodes comes that
-#: far was measured as 6.5 % for random play and 31.2 % for the trained agent.
+#: far was measured with three seeds: 9.1, 6.8 and 5.1 % for random play, and 33.0, 31.6 and 34.8 %
+#: for the trained agent.
 FAR = 1000
-RANDOM_AT_MOST = 0.12
+RANDOM_AT_MOST = 0.15
 TRAINED_AT_LEAST = 0.22
 
 #: About 100 seconds of one core; schedules are those of a run of this length.
