@@ -1,9 +1,10 @@
 """Trains variants of one preset for equal steps and says how far each one got:
 
-    python benchmarks/ablations.py --out benchmarks/ablations_cpu.jsonl
+    python benchmarks/ablations.py --out benchmarks/ablations_quick.jsonl
+    python benchmarks/ablations.py --preset fast-1-1 --steps 2000000 --jobs 4 --threads 3 --out …
 
-Each run is a process of its own on one core, `--jobs` of them at a time, so its seconds say little.
-Runs that the file already holds are not made again.
+Each run is a process of its own, `--jobs` of them at a time, so its seconds say little. Runs that
+the file already holds are not made again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import itertools
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -21,16 +23,28 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-#: Flags on top of the preset's.
+#: Flags on top of each preset's.
 VARIANTS = {
-    "ppo": "",
-    "vtrace": "--algo vtrace --epochs 1",
-    "a2c": "--algo a2c --epochs 1",
-    "gru": "--memory gru",
-    "gtrxl": "--memory gtrxl",
-    "vtrace-per": "--algo vtrace --epochs 1 --per --per-memory-gb 1",
-    "overlap": "--overlap-collect",
-    "impala": "--encoder impala",
+    "quick": {
+        "ppo": "",
+        "vtrace": "--algo vtrace --epochs 1",
+        "a2c": "--algo a2c --epochs 1",
+        "gru": "--memory gru",
+        "gtrxl": "--memory gtrxl",
+        "vtrace-per": "--algo vtrace --epochs 1 --per --per-memory-gb 1",
+        "overlap": "--overlap-collect",
+        "impala": "--encoder impala",
+    },
+    "fast-1-1": {
+        "ppo": "--epochs 4",
+        "vtrace": "--algo vtrace --epochs 1 --minibatch 2048 --lr 6e-4",
+        "a2c": "--algo a2c --epochs 1 --minibatch 8192 --lr 6e-4",
+        "gru": "--epochs 4 --memory gru",
+        "gtrxl": "--epochs 4 --memory gtrxl",
+        "vtrace-per": "--algo vtrace --epochs 1 --minibatch 2048 --lr 6e-4 --per --per-memory-gb 4",
+        "overlap": "--epochs 4 --overlap-collect",
+        "impala": "--epochs 4 --encoder impala",
+    },
 }
 CURVE = ("env_mean_x_pos", "clear_rate", "avg_return", "entropy")
 EVERY = 4
@@ -40,31 +54,36 @@ def main() -> None:
     """Runs what is missing, then prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--preset", default="quick")
+    parser.add_argument("--preset", choices=VARIANTS, default="quick")
     parser.add_argument("--steps", type=int, default=500_000)
     parser.add_argument("--stages", default="1-1,1-2")
     parser.add_argument("--seeds", default="1,2")
-    parser.add_argument("--variants", default=",".join(VARIANTS))
+    parser.add_argument("--variants", help="all of the preset's by default")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=1, help="engine threads of each run")
     options = parser.parse_args()
+    variants = VARIANTS[options.preset]
+    chosen = options.variants.split(",") if options.variants else list(variants)
     done = {key_of(run) for run in read(options.out)}
-    wanted = itertools.product(
-        options.seeds.split(","), options.variants.split(","), options.stages.split(",")
-    )
+    wanted = itertools.product(options.seeds.split(","), chosen, options.stages.split(","))
     lock = Lock()
 
     def one(job: tuple[str, str, str]) -> None:
         seed, variant, stage = job
         if (variant, stage, int(seed), options.steps) in done:
             return
-        run = train(options.preset, options.steps, variant, stage, int(seed))
+        flags = ["--preset", options.preset, "--max-steps", str(options.steps), "--seed", seed]
+        flags += ["--stages", stage, "--num-threads", str(options.threads)]
+        flags += ["--eval-interval", "0", "--stop-at-clears", "0", *variants[variant].split()]
+        about = {"variant": variant, "stage": stage, "seed": int(seed), "steps": options.steps}
+        run = {**about, **train(flags)}
         with lock, options.out.open("a") as file:
             file.write(json.dumps(run) + "\n")
         print(f"{variant} {stage} seed {seed}: {run['last']}", file=sys.stderr, flush=True)
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(one, wanted))
-    print(table(read(options.out)))
+    print(table(read(options.out), list(variants)))
 
 
 def key_of(run: dict[str, Any]) -> tuple[str, str, int, int]:
@@ -77,11 +96,8 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def train(preset: str, steps: int, variant: str, stage: str, seed: int) -> dict[str, Any]:
+def train(flags: list[str]) -> dict[str, Any]:
     """One run: its curve, and how it ended."""
-    flags = ["--preset", preset, "--stages", stage, "--seed", str(seed), "--max-steps", str(steps)]
-    flags += ["--eval-interval", "0", "--stop-at-clears", "0", "--num-threads", "1"]
-    flags += VARIANTS[variant].split()
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "warpzone.cli.main", "train", *flags]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MARIO_ALLOW_CPU_AUTO": "1"}
@@ -92,7 +108,7 @@ def train(preset: str, steps: int, variant: str, stage: str, seed: int) -> dict[
                 stdout=file, stderr=subprocess.STDOUT, env=environment,
             )  # fmt: skip
         if code:
-            raise SystemExit(f"{variant} {stage} seed {seed} ended with {code}:\n{log.read_text()}")
+            raise SystemExit(f"{shlex.join(command)} ended with {code}:\n{log.read_text()}")
         rows = read(Path(folder) / "run" / "metrics.jsonl")
         evals = read(Path(folder) / "run" / "evals.jsonl")
     clears = {
@@ -102,18 +118,17 @@ def train(preset: str, steps: int, variant: str, stage: str, seed: int) -> dict[
     curve = [[row["global_step"], *(round(row[name], 4) for name in CURVE)] for row in rows]
     last = {name: round(rows[-1][name], 4) for name in CURVE} | clears
     return {
-        "variant": variant, "stage": stage, "seed": seed, "steps": steps, "flags": flags,
-        "seconds": round(rows[-1]["seconds"], 1), "last": last,
+        "flags": flags, "seconds": round(rows[-1]["seconds"], 1), "last": last,
         "fields": ["global_step", *CURVE], "curve": curve[EVERY - 1 :: EVERY],
     }  # fmt: skip
 
 
-def table(runs: list[dict[str, Any]]) -> str:
+def table(runs: list[dict[str, Any]], variants: list[str]) -> str:
     """Mean furthest x of the last episodes, the share that reached the flag, and argmax clears."""
     columns = sorted({(run["stage"], run["seed"]) for run in runs})
     head = ["variant", *(f"{stage}, seed {seed}" for stage, seed in columns), "median ms/step"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for variant in VARIANTS:
+    for variant in variants:
         cells = {(run["stage"], run["seed"]): run for run in runs if run["variant"] == variant}
         if not cells:
             continue
