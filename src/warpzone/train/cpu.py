@@ -1,4 +1,4 @@
-"""What a CPU wants to be told: about memory, about numbers next to zero, about threads."""
+"""What a CPU wants to be told about memory and threads."""
 
 from __future__ import annotations
 
@@ -21,14 +21,6 @@ NEVER = 2**31 - 1
 #: Floating-point operations of a decision for which one more thread pays. A smaller decision is
 #: over before threads have met, and those that wait for each other take cores from the engine.
 WORTHWHILE = 100_000_000
-
-
-def prepare_to_learn() -> None:
-    """Once, in the thread that learns."""
-    keep_freed_memory()
-    # The averages of gradients that have died out sink into numbers that processors are slow with:
-    # a quarter of all first moments of `quick` after 171 updates.
-    torch.set_flush_denormal(True)
 
 
 def keep_freed_memory() -> bool:

@@ -30,7 +30,7 @@ from warpzone.train.actor import autocast
 from warpzone.train.adaptive import Adaptive
 from warpzone.train.augment import Augmentation
 from warpzone.train.compiling import compiled
-from warpzone.train.cpu import prepare_to_learn
+from warpzone.train.cpu import keep_freed_memory
 from warpzone.train.graphs import Kept, OptimiserSteps
 from warpzone.train.replaying import Replaying
 from warpzone.train.seeds import generator
@@ -64,7 +64,7 @@ class Learner:
         self.agent = agent
         self.device = device
         if device.type == "cpu":
-            prepare_to_learn()
+            keep_freed_memory()
         self.optimizer = make_optimizer(
             agent, learning_rate=config.lr, weight_decay=config.weight_decay
         )
