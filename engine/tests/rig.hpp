@@ -80,6 +80,15 @@ inline wz::LaneConfig small_config() {
   return config;
 }
 
+/// Lanes whose episodes end often and start anew in the same step.
+inline wz::LaneConfig restless_config() {
+  wz::LaneConfig config = small_config();
+  config.autoreset = wz::Autoreset::kSameStep;
+  config.time_limit = 11;
+  config.sticky = 0.3;
+  return config;
+}
+
 /// The same actions for every rig that asks with the same numbers.
 inline int64_t scripted_action(int step, int lane) {
   const auto mixed = static_cast<uint32_t>(step / 3 * 7919 + lane * 104729) * 2654435761u >> 16;

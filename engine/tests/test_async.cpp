@@ -17,14 +17,6 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
-LaneConfig async_config() {
-  LaneConfig config = small_config();
-  config.autoreset = Autoreset::kSameStep;
-  config.time_limit = 11;
-  config.sticky = 0.3;
-  return config;
-}
-
 const Vector::Stages kLanes = {{0}, {1}, {2}, {3, 4}, {}, {9}, {12}};
 
 Row row_of(const Rig& rig, int row) {
@@ -33,7 +25,7 @@ Row row_of(const Rig& rig, int row) {
 }
 
 std::map<int, std::vector<Row>> in_step(const CartridgePtr& cart, int steps) {
-  Rig rig(async_config(), cart, kLanes);
+  Rig rig(restless_config(), cart, kLanes);
   rig.seed();
   rig.reset();
   std::map<int, std::vector<Row>> rows;
@@ -50,7 +42,7 @@ std::map<int, std::vector<Row>> in_step(const CartridgePtr& cart, int steps) {
 void test_same_lives(const CartridgePtr& cart, int threads, int batch) {
   constexpr int kSteps = 30;
   const auto expected = in_step(cart, kSteps);
-  Rig rig(async_config(), cart, kLanes, threads);
+  Rig rig(restless_config(), cart, kLanes, threads);
   rig.seed();
   rig.reset();
   std::map<int, std::vector<Row>> rows;
@@ -86,7 +78,7 @@ void test_same_lives(const CartridgePtr& cart, int threads, int batch) {
 }
 
 void test_refusals(const CartridgePtr& cart) {
-  Rig rig(async_config(), cart, {{0}, {0}, {0}}, 2);
+  Rig rig(restless_config(), cart, {{0}, {0}, {0}}, 2);
   const int64_t lanes[2] = {0, 2};
   const int64_t actions[2] = {1, 1};
   int64_t received[3];

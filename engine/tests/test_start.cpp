@@ -11,14 +11,6 @@ namespace {
 const Vector::Stages kFirst = {{0}, {1}, {2}, {3, 4}, {}};
 const Vector::Stages kSecond = {{9}, {12}, {31}};
 
-LaneConfig start_config() {
-  LaneConfig config = small_config();
-  config.autoreset = Autoreset::kSameStep;
-  config.time_limit = 11;
-  config.sticky = 0.3;
-  return config;
-}
-
 std::vector<int64_t> actions_of(const Rig& rig, int step) {
   std::vector<int64_t> actions;
   for (int lane = 0; lane < rig.lanes; ++lane) actions.push_back(scripted_action(step, lane));
@@ -38,8 +30,8 @@ bool same(const Rig& a, const Rig& b) {
 /// Two vectors whose steps wait in one line live the lives they have alone.
 void test_shared_threads(const CartridgePtr& cart, int threads) {
   const auto pool = Vector::make_pool(threads);
-  Rig first(start_config(), cart, kFirst, pool), second(start_config(), cart, kSecond, pool);
-  Rig alone_first(start_config(), cart, kFirst), alone_second(start_config(), cart, kSecond);
+  Rig first(restless_config(), cart, kFirst, pool), second(restless_config(), cart, kSecond, pool);
+  Rig alone_first(restless_config(), cart, kFirst), alone_second(restless_config(), cart, kSecond);
   for (Rig* rig : {&first, &second, &alone_first, &alone_second}) begin(*rig);
   for (int step = 0; step < 40; ++step) {
     const auto for_first = actions_of(first, step), for_second = actions_of(second, step + 1);
@@ -56,7 +48,7 @@ void test_shared_threads(const CartridgePtr& cart, int threads) {
 
 /// Nothing may touch lanes that are being stepped, and afterwards all is as before.
 void test_refusals(const CartridgePtr& cart) {
-  Rig rig(start_config(), cart, kFirst, 2);
+  Rig rig(restless_config(), cart, kFirst, 2);
   begin(rig);
   CHECK_THROWS(std::runtime_error, rig.vector.finish());
   const auto actions = actions_of(rig, 0);
@@ -82,10 +74,10 @@ void test_refusals(const CartridgePtr& cart) {
 /// A vector that goes away lets its step end first; the other users of its threads go on.
 void test_closing(const CartridgePtr& cart) {
   const auto pool = Vector::make_pool(3);
-  Rig stays(start_config(), cart, kSecond, pool);
+  Rig stays(restless_config(), cart, kSecond, pool);
   begin(stays);
   for (int round = 0; round < 10; ++round) {
-    Rig goes(start_config(), cart, kFirst, pool);
+    Rig goes(restless_config(), cart, kFirst, pool);
     begin(goes);
     const auto actions = actions_of(goes, round);
     if (round % 2) {
@@ -103,7 +95,7 @@ void test_closing(const CartridgePtr& cart) {
 
 /// One thread begins steps, another one ends them.
 void test_two_threads(const CartridgePtr& cart) {
-  Rig rig(start_config(), cart, kFirst, 2);
+  Rig rig(restless_config(), cart, kFirst, 2);
   begin(rig);
   for (int step = 0; step < 10; ++step) {
     const auto actions = actions_of(rig, step);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -111,7 +112,9 @@ def make_backend_groups(config: TrainConfig, rom: bytes, *, pinned: bool) -> Bac
         ram_address(config.ram_x_low_addr),
     )
     groups: list[BackendGroup] = []
-    try:
+    with ExitStack() as undo:
+        undo.callback(file.close)
+        undo.callback(driver.shutdown)
         for index in range(config.groups):
             lanes = slice(index * share, (index + 1) * share)
             options = native.lane_options(config)
@@ -119,9 +122,8 @@ def make_backend_groups(config: TrainConfig, rom: bytes, *, pinned: bool) -> Bac
             spec = make_spec(config.backend, file, options, share, ram_x=ram_x)
             backend = open_lanes(spec, worker_settings(config), sync=config.force_sync)
             group = BackendGroup(backend, driver, lanes, pinned=pinned)
+            undo.callback(group.close)
             groups.append(group)
             group.reset(native.lane_seeds(config.seed, lanes))
-    except BaseException:
-        BackendGroups(groups, driver, file, rom).close()
-        raise
+        undo.pop_all()
     return BackendGroups(groups, driver, file, rom)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, overload
 
@@ -200,7 +201,7 @@ def make_groups(
     share = config.num_envs // config.groups
     threads = _engine.Threads(min(config.num_threads or _cores(), config.num_envs))
     groups: list[LaneGroup] = []
-    try:
+    with ExitStack() as undo:
         for index in range(config.groups):
             lanes = slice(index * share, (index + 1) * share)
             options = lane_options(config)
@@ -213,11 +214,10 @@ def make_groups(
                 **options.engine_arguments(share),
             )
             group = LaneGroup(vector, lanes, pinned=pinned)
+            undo.callback(group.close)
             groups.append(group)
             group.reset(lane_seeds(config.seed, lanes))
-    except BaseException:
-        Lanes(groups).close()
-        raise
+        undo.pop_all()
     return Lanes(groups, rom, native)
 
 

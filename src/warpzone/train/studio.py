@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,11 +55,10 @@ class Film:
         path.parent.mkdir(exist_ok=True)
         name = f"{PLACE}{os.getpid()}-"
         self._place = Path(tempfile.mkdtemp(prefix=name, dir=path.parent))
-        try:
+        with ExitStack() as undo:
+            undo.callback(shutil.rmtree, self._place, ignore_errors=True)
             self._process = self._start(run, words)
-        except BaseException:
-            shutil.rmtree(self._place, ignore_errors=True)
-            raise
+            undo.pop_all()
         self._began = time.monotonic()
 
     def _start(self, run: Run, words: Sequence[str]) -> subprocess.Popen[bytes]:
