@@ -1,104 +1,113 @@
 """Memory that really runs out: the run goes on with less of it, from its own checkpoint."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tiny_runs import tiny
 
 from warpzone.config import TrainConfig
-from warpzone.train.ladder import rungs
-
-torch = pytest.importorskip("torch")
-
-#: Room for weights, rollouts and minibatches of 512 steps with much to spare; the pictures of 2,048
-#: steps alone, as floats, and what the first layer makes of them take half as much again.
-MIB = 250
-SCRIPT = """
-import json, resource, sys, torch
-from warpzone.config import TrainConfig
+from warpzone.train.loop import Result, Run
 from warpzone.train.observer import Observer
 from warpzone.train.progress import Progress
 from warpzone.train.session import train
 from warpzone.train.stopping import Stop
 
-torch.set_num_threads(1)
+torch = pytest.importorskip("torch")
 
-class Tight(Observer):
-    def started(self, run):
-        if run.config.minibatch == 2048:
-            fields = dict(l.split(":", 1) for l in open("/proc/self/status") if ":" in l)
-            used = int(fields["VmData"].split()[0]) << 10
-            limit = resource.getrlimit(resource.RLIMIT_DATA)[1]
-            resource.setrlimit(resource.RLIMIT_DATA, (used + (MIB << 20), limit))
 
-class Enough(Observer):
-    def between(self, run, progress):
+class Greedy(Observer):
+    """Asks torch for more memory than an address space has, wherever the network is given many
+    observations at once. A limit on the process instead would also strike the libraries below
+    torch, some of which do not survive an allocation that fails."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def started(self, run: Run) -> None:
+        run.agent.encoder.register_forward_pre_hook(self.ask)
+
+    def ask(self, _encoder: object, inputs: tuple[torch.Tensor, ...]) -> None:
+        if len(inputs[0]) > self.most:
+            torch.empty(1 << 50, dtype=torch.uint8)
+
+
+class Brief(Observer):
+    """Ends a run after three updates."""
+
+    def between(self, run: Run, progress: Progress) -> None:
         if run.global_update == 3:
             run.stop("enough")
 
-def learn(run):
-    run.evaluated_at = -2
-    run._evaluate = lambda progress: run.outcomes
-    result = run.train(Progress(run.config, ""))
-    print(json.dumps({"updates": run.global_update, "minibatch": run.config.minibatch,
-                      "accum": run.config.grad_accum, "lanes": run.config.num_envs}))
-    return result
 
-config = TrainConfig(num_envs=128, rollout_steps=16, minibatch=2048, epochs=1, device="cpu",
-                     num_threads=1, runs_dir=sys.argv[1], run_name="tight", auto_mem=AUTO,
-                     size=84, hidden_size=64, max_steps=10**6, parquet_interval=0,
-                     monitor_interval=0)
-train(config, lambda config: [Tight(), Enough()], Stop(), learn)
-"""
+def tight(folder: Path, **changes: bool) -> TrainConfig:
+    """256 steps an update, learnt from at once."""
+    return tiny(
+        num_envs=16, rollout_steps=16, minibatch=256, max_steps=10**6, parquet_interval=0,
+        monitor_interval=0, runs_dir=str(folder), run_name="tight", **changes,
+    )  # fmt: skip
 
 
-def start(folder: Path, auto: bool) -> subprocess.CompletedProcess[str]:
-    code = SCRIPT.replace("MIB", str(MIB)).replace("AUTO", str(auto))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MARIO_ALLOW_CPU_AUTO": "1"}
-    environment["MALLOC_ARENA_MAX"] = "1"
-    return subprocess.run(
-        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, env=environment
-    )
+def test_the_run_goes_on_with_smaller_minibatches(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tight(tmp_path, auto_mem=True)
+    tried: list[tuple[int, int]] = []
 
+    def learn(run: Run) -> Result:
+        tried.append((run.config.minibatch, run.config.grad_accum))
+        run.evaluated_at = -2
+        run._evaluate = lambda progress: run.outcomes
+        return run.train(Progress(run.config, ""))
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a limit on memory")
-def test_the_run_goes_on_with_smaller_minibatches(tmp_path: Path) -> None:
-    done = start(tmp_path, auto=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert result["updates"] == 3
-    # How many rungs it takes depends on what the processor's convolutions need beside tensors.
-    whole = TrainConfig(num_envs=128, rollout_steps=16, minibatch=2048, epochs=1)
-    ladder = [(c.minibatch, c.grad_accum, c.num_envs) for _, c in rungs(whole)]
-    assert (result["minibatch"], result["accum"], result["lanes"]) in ladder
-    assert "[train][warn] memory ran out" in done.stderr
-    assert "--minibatch 2048 -> 1024, --grad-accum 1 -> 2" in done.stderr
-    assert "goes on from" in done.stderr
-    config = json.loads((tmp_path / "tight" / "config.json").read_text())
-    assert config["minibatch"] == result["minibatch"]
-    rows = (tmp_path / "tight" / "metrics.jsonl").read_text().splitlines()
+    train(config, lambda config: [Greedy(64), Brief()], Stop(), learn)
+    assert tried == [(256, 1), (128, 2), (64, 4)]
+    said = capsys.readouterr().err
+    assert said.count("[train][warn] memory ran out") == 2
+    assert "--minibatch 256 -> 128, --grad-accum 1 -> 2" in said
+    assert "--minibatch 128 -> 64, --grad-accum 2 -> 4" in said
+    assert said.count("goes on from") == 2
+    folder = tmp_path / "tight"
+    assert json.loads((folder / "config.json").read_text())["minibatch"] == 64
+    rows = (folder / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row)["update"] for row in rows] == [1, 2, 3]
+
+
+def test_without_auto_mem_the_run_ends_and_says_why(tmp_path: Path) -> None:
+    config = tight(tmp_path, auto_mem=False)
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        train(
+            config,
+            lambda config: [Greedy(64)],
+            Stop(),
+            lambda run: run.train(Progress(run.config, "")),
+        )
+    (sidecar,) = (tmp_path / "tight" / "checkpoints").glob("*_latest.json")
+    assert json.loads(sidecar.read_text())["save_state"]["reason"] == "exception"
+
+
+def test_a_ladder_without_a_rung_that_helps_ends(tmp_path: Path) -> None:
+    config = tight(tmp_path, auto_mem=True)
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        train(
+            config,
+            lambda config: [Greedy(0)],
+            Stop(),
+            lambda run: run.train(Progress(run.config, "")),
+        )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_a_full_gpu_is_gone_on_from(tmp_path: Path) -> None:
-    from warpzone.train.observer import Observer
-    from warpzone.train.progress import Progress
-    from warpzone.train.session import train
-    from warpzone.train.stopping import Stop
-
     class Tight(Observer):
-        def started(self, run: object) -> None:
+        def started(self, run: Run) -> None:
             _, total = torch.cuda.mem_get_info()
             share = (torch.cuda.memory_reserved() + (300 << 20)) / total
             torch.cuda.set_per_process_memory_fraction(share)
 
     seen: list[int] = []
 
-    def learn(run):  # type: ignore[no-untyped-def]
+    def learn(run: Run) -> Result:
         seen.append(run.config.minibatch)
         return run.train(Progress(run.config, ""))
 
