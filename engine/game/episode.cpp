@@ -14,6 +14,13 @@ uint16_t area_key(const uint8_t* ram) {
   return static_cast<uint16_t>(ram[ram::kAreaType] << 8 | ram[ram::kAreaIndex]);
 }
 
+/// Mario's x, as far as it is ground. A maze's loop can set him back past the start of its map,
+/// where x wraps around.
+int32_t ground_x(const uint8_t* ram) {
+  const int32_t x = x_position(ram);
+  return x > kMaxX / 2 ? 0 : x;
+}
+
 /// Makes the map Mario is in the current one. Returns whether it is new in this stage.
 bool enter_area(Ground& ground, const uint8_t* ram) {
   if (ground.world != ram[ram::kWorld] || ground.stage != ram[ram::kStage]) {
@@ -32,7 +39,7 @@ bool enter_area(Ground& ground, const uint8_t* ram) {
   if (ground.count < kRememberedAreas) ++ground.count;
   ground.current = static_cast<uint8_t>(ground.count - 1);
   ground.area[ground.current] = key;
-  ground.furthest[ground.current] = x_position(ram);
+  ground.furthest[ground.current] = ground_x(ram);
   return true;
 }
 
@@ -60,7 +67,7 @@ void explore(Ground& ground, const uint8_t* ram, StepTotals& totals) {
     return;
   }
   int32_t& furthest = ground.furthest[ground.current];
-  const int32_t gained = x_position(ram) - furthest;
+  const int32_t gained = ground_x(ram) - furthest;
   if (gained <= 0) return;
   furthest += gained;
   totals.new_ground = true;

@@ -140,6 +140,9 @@ void test_progress() {
   CHECK_EQ(gain(2000), 0);  // a warp forward is not walking either
   CHECK_EQ(gain(2000 - 1024), 0);
   CHECK_EQ(gain(1999), 0);
+  // That of 4-4 sets him back past the start of its map, where x wraps around.
+  CHECK_EQ(gain(0xFFFE), 0);
+  CHECK_EQ(gain(2), 0);
   CHECK_EQ(gain(2001), 1);
   // Another map starts anew, and the first one is remembered.
   ram[ram::kAreaIndex] = 9;

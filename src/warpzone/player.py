@@ -55,8 +55,9 @@ class Outcome:
         stage = stage_name((info["world"] - 1) % 8 * 4 + (info["stage"] - 1) % 4)
         # While a stage loads, world and x are of different places.
         playing = info["player_state"] == IN_CONTROL
-        if playing and (stage, info["x_pos"]) > (self.furthest_stage, self.furthest_x):
-            self.furthest_stage, self.furthest_x = stage, info["x_pos"]
+        # The furthest ground of the stage, not the x of now: a loop of 4-4 makes that wrap around.
+        if playing and (stage, info["furthest_x"]) > (self.furthest_stage, self.furthest_x):
+            self.furthest_stage, self.furthest_x = stage, info["furthest_x"]
         self.stage, self.x_pos = stage, info["x_pos"]
         self.score, self.coins, self.life = info["score"], info["coins"], info["life"]
 

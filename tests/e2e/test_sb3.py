@@ -65,7 +65,7 @@ def test_terminal_observation_is_the_last_of_the_old_episode() -> None:
     from warpzone.env.sb3 import Sb3VecEnv
 
     options: dict[str, Any] = {"num_envs": 2, "rom": VARIANT, "time_limit": 3}
-    env = Sb3VecEnv(**options)
+    env = Sb3VecEnv(**options, info_keys=("x_pos", "enemies"))
     env.seed(4)
     plain = MarioVectorEnv(**{**options, "time_limit": 0})
     plain.reset(seed=env._seeds)
@@ -79,6 +79,7 @@ def test_terminal_observation_is_the_last_of_the_old_episode() -> None:
         assert np.array_equal(info["terminal_observation"], wanted[0][lane])
         assert info["TimeLimit.truncated"] is True
         assert info["x_pos"] == wanted[4]["x_pos"][lane]
+        assert np.array_equal(info["enemies"], wanted[4]["enemies"][lane])
     assert np.array_equal(obs, first)
     assert env.get_images()[0].shape == (240, 256, 3)  # type: ignore[union-attr]
     assert env.env_method("ram", indices=[1])[0].shape == (2048,)

@@ -13,6 +13,9 @@ from gymnasium import spaces
 
 #: Actions of the `simple` set with a special meaning in `fragile`.
 DIE, HANG, FAIL = 6, 5, 4
+#: What `third_breaks` has made, and what of it was closed.
+MADE: list[Any] = []
+CLOSED: list[int] = []
 
 
 class Walk(gymnasium.Env[Any, Any]):
@@ -99,6 +102,27 @@ class Mortal(Walk):
         return super().step(action)
 
 
+class Generous(Walk):
+    """Goes on behind the flag, and shows it for as long as Mario stands there."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        picture, reward, _, truncated, info = super().step(action)
+        return picture, reward, False, truncated, info
+
+
+class Looped(Walk):
+    """A maze that sets Mario back past the start of its map once, where x wraps around."""
+
+    looped = False
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        result = super().step(action)
+        if self.x > 50 and not self.looped:
+            self.x, self.looped = 40, True
+            result[4]["x_pos"] = 0xFFFE
+        return result
+
+
 class Stub(Walk):
     """What cannot pass a trial: everything is zero, whatever happens."""
 
@@ -135,6 +159,23 @@ def fragile() -> Fragile:
 
 def mortal() -> Mortal:
     return Mortal()
+
+
+def generous() -> Generous:
+    return Generous()
+
+
+def looped() -> Looped:
+    return Looped()
+
+
+def third_breaks() -> Walk:
+    """Only two can be had; they say when they are closed."""
+    if len(MADE) == 2:
+        raise OSError("no third cartridge")
+    MADE.append(Walk())
+    MADE[-1].close = lambda: CLOSED.append(1)  # type: ignore[method-assign]
+    return MADE[-1]
 
 
 def stub() -> Stub:

@@ -10,10 +10,10 @@ import warpzone
 from warpzone import _engine
 from warpzone.env import seeds
 from warpzone.env.backends import signals
-from warpzone.env.backends.accounts import Accounts
+from warpzone.env.backends.accounts import WRAPPED_X, Accounts
 from warpzone.env.backends.rng import Rng, draw_stage
 from warpzone.env.options import Options
-from warpzone.env.stages import NUM_STAGES, stage_name
+from warpzone.env.stages import NUM_STAGES, stage_index, stage_name
 from warpzone.env.walker import right_biased
 
 STEPS = 500
@@ -27,6 +27,11 @@ CASES: list[dict[str, Any]] = [
     {"reward": "shaped", "reward_weights": WEIGHTS, "time_limit": 300},
     {"reward": "gym", "end": "game_over"},
 ]
+#: Takes the wrong way in 4-4; its loop sets Mario back past the start of the map.
+MAZE = (
+    "RIGHT+B:36,RIGHT+A+B:72,RIGHT+A:28,RIGHT+A+B:4,RIGHT+A:16,RIGHT+A+B:16,RIGHT+A:56,RIGHT:16,"
+    "RIGHT+A+B:80,RIGHT+A:52,RIGHT:16,RIGHT+A+B:20,RIGHT+A:40"
+)
 
 
 class Twin:
@@ -49,7 +54,7 @@ class Twin:
         self.accounts.start_stage[:] = np.arange(NUM_STAGES)
         self.info = np.zeros((NUM_STAGES, len(_engine.INFO_FIELDS)), np.int32)
         self.everyone = np.ones(NUM_STAGES, np.bool_)
-        self.flags = self.deaths = self.cuts = 0
+        self.flags = self.deaths = self.cuts = self.loops = 0
 
     def reset(self) -> None:
         self.env.reset(seed=1)
@@ -69,6 +74,8 @@ class Twin:
         self.flags += int(accounts.flag.sum())
         self.deaths += int(accounts.death.sum())
         self.cuts += int(cut.sum())
+        self.loops += int((infos["x_pos"] >= WRAPPED_X).sum())
+        assert infos["furthest_x"].max() < WRAPPED_X
         ended = terminated | truncated
         if ended.any():
             self.env.reset(options={"reset_mask": ended})
@@ -88,8 +95,9 @@ class Twin:
 def test_every_stage(case: dict[str, Any]) -> None:
     twin = Twin(case)
     twin.reset()
-    # One lane is played to its flag.
+    # One lane is played to its flag, one into a maze's loop.
     twin.env.force("demo-eu", [0])
+    twin.env.force(MAZE, [stage_index("4-4")])
     rng = np.random.default_rng(4)
     held = right_biased(rng, NUM_STAGES)
     for step in range(2000 if case["reward"] == "progress" else STEPS):
@@ -100,6 +108,8 @@ def test_every_stage(case: dict[str, Any]) -> None:
             break
     np.testing.assert_allclose(twin.env._engine.take_shaping(), twin.accounts.take_shaping())
     assert twin.deaths > 0
+    if "time_limit" not in case:
+        assert twin.loops > 0
     if "stagnation_limit" in case:
         assert twin.cuts > 0
         assert twin.flags > 0

@@ -1,5 +1,6 @@
 """`module:factory`: any Gymnasium environment, wherever it keeps x."""
 
+import backend_games
 import numpy as np
 import pytest
 from backend_rigs import rig
@@ -81,6 +82,57 @@ def test_flag_ends_and_pays() -> None:
         assert game.info[0, COLUMN["flag_get"]] == 0
         assert game.info[0, X] == 40
         assert game.final_info[0, COLUMN["steps"]] == 15
+
+
+def test_a_flag_that_stays_in_sight_is_paid_once() -> None:
+    weights = {"pixel": 0.0, "step": 0.0, "flag": 7.0, "death": 0.0, "clip": 0.0}
+    with rig("backend_games:generous", frame_skip=8, reward_weights=weights) as game:
+        game.reset(1)
+        paid = 0.0
+        for _ in range(20):
+            game.step(RIGHT)
+            paid += float(game.reward[0])
+        assert game.info[0, COLUMN["flag_get"]] == 1
+        assert paid == 7.0
+
+
+def test_a_maze_that_wraps_x_around_is_no_new_ground() -> None:
+    with rig("backend_games:looped", frame_skip=1, reward_weights=WEIGHTS) as game:
+        game.reset(1)
+        rewards = []
+        for _ in range(10):
+            game.step(RIGHT)
+            rewards.append(float(game.reward[0]))
+        # Three steps to 49, the loop, three over old ground, then new ground again.
+        assert rewards == [1.5] * 3 + [0.0] * 4 + [1.5] * 3
+        assert game.info[0, COLUMN["furthest_x"]] == 58
+
+
+def test_brighter_of_the_last_two() -> None:
+    shown = []
+    for both in (False, True):
+        options = {"frame_skip": 2, "size": (60, 64), "max_last_two": both}
+        with rig("backend_games:walk", **options) as game:
+            game.reset(1)
+            frames = []
+            for _ in range(3):
+                game.step(RIGHT)
+                frames.append(game.obs[0, 0].copy())
+            shown.append(frames)
+    for last, brighter in zip(*shown, strict=True):
+        assert (brighter >= last).all()
+        assert np.count_nonzero(brighter) > np.count_nonzero(last)
+
+
+def test_what_was_made_is_closed_when_the_next_cannot_be() -> None:
+    backend_games.MADE.clear()
+    backend_games.CLOSED.clear()
+    with (
+        pytest.raises(OSError, match="no third cartridge"),
+        rig("backend_games:third_breaks", 3),
+    ):
+        pass
+    assert len(backend_games.CLOSED) == 2
 
 
 def test_limits_truncate() -> None:

@@ -13,8 +13,9 @@ import pytest
 from backend_games import DIE, FAIL, HANG
 from backend_rigs import QUICK, Rig, rig
 
-from warpzone.env.backends import worker_lanes
+from warpzone.env.backends import stage_warning, worker_lanes
 from warpzone.env.backends.diagnostics import Diagnostics
+from warpzone.env.backends.factory_lanes import HINT_AFTER
 from warpzone.env.backends.interface import BackendError
 from warpzone.env.backends.lock import rom_lock
 from warpzone.env.backends.signals import COLUMN
@@ -191,6 +192,30 @@ def test_progress_is_said_and_nothing_is_left() -> None:
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_what_all_workers_have_to_say_is_said_once(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_warning, "_warned", set())
+    monkeypatch.delenv(stage_warning.SUPPRESS, raising=False)
+    monkeypatch.delenv(stage_warning.STRICT, raising=False)
+    # Spawned workers write where this process does.
+    settings = replace(QUICK, start_method="spawn")
+    options = {"stages": "1-2", "frame_skip": 1, "settings": settings}
+    with rig("backend_games:with_ram", 2, sync=False, **options) as game:
+        game.reset(1, 2)
+        for _ in range(HINT_AFTER):
+            game.step(RIGHT, RIGHT)
+    said = capfd.readouterr().err
+    assert said.count("[env][warn]") == 1
+    assert said.count("[env][hint]") == 1
+    monkeypatch.setenv(stage_warning.STRICT, "1")
+    with (
+        pytest.raises(BackendError, match="can only start where it starts by itself"),
+        rig("backend_games:with_ram", 2, sync=False, **options),
+    ):
+        pass
 
 
 def test_start_methods() -> None:

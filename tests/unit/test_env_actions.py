@@ -53,6 +53,8 @@ def test_mask_names_and_masks_are_inverse() -> None:
         ([[1, 2]], TypeError, "1"),
         (7, TypeError, "int"),
         (["A"] * 257, ValueError, "257"),
+        ([1, 2], TypeError, "not 1"),
+        ("NOOP;RIGHT;", ValueError, "without buttons"),
     ],
 )
 def test_bad_actions_are_named(actions: object, error: type[Exception], text: str) -> None:
@@ -80,6 +82,15 @@ def test_scripts_have_limits() -> None:
         parse_script("A:1000001")
     with pytest.raises(ValueError, match="no script 'nothing'"):
         load_script("nothing")
+    with pytest.raises(ValueError, match=r"no script 'RIGHT\+B'; write BUTTONS:FRAMES"):
+        load_script("RIGHT+B")
+    with pytest.raises(TypeError, match="not 5"):
+        load_script(5)  # type: ignore[arg-type]
+
+
+def test_a_script_may_be_longer_than_the_name_of_a_file() -> None:
+    text = ",".join(["RIGHT+B:2,A:1"] * 400)
+    assert load_script(text) == bytes([130, 130, 1]) * 400
 
 
 def test_packaged_scripts_can_be_read() -> None:

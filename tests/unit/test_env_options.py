@@ -9,6 +9,7 @@ from warpzone.env.buffers import BufferPool
 from warpzone.env.infos import InfoBuilder
 from warpzone.env.options import Options
 from warpzone.env.rewards import RewardWeights
+from warpzone.env.vector import MarioVectorEnv
 
 
 def test_defaults_are_the_documented_ones() -> None:
@@ -33,6 +34,23 @@ def test_short_forms() -> None:
     assert Options(reward_weights={"flag": 50.0}).weights == RewardWeights(flag=50.0)
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    four, half = np.int64(4), np.float32(0.5)
+    options: dict[str, Any] = {
+        "frame_skip": four,
+        "size": np.int64(42),
+        "start_delay": (four, np.int32(9)),
+        "crop": (np.int64(32), 0, 0, 0),
+        "sticky": half,
+        "reward_weights": {"pixel": half},
+    }
+    env = MarioVectorEnv(1, rom="eu", num_threads=1, **options)
+    obs, infos = env.reset(seed=0)
+    assert obs.shape == (1, 4, 42, 42)
+    assert 4 <= infos["start_delay"][0] <= 9
+    env.close()
+
+
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
@@ -42,15 +60,20 @@ def test_short_forms() -> None:
         ("frame_stack", 65, ValueError),
         ("size", 0, ValueError),
         ("size", (84, 84, 1), ValueError),
+        ("size", 84.5, ValueError),
+        ("size", "84", ValueError),
         ("gray", 1, TypeError),
         ("crop", (0, 0, 0), ValueError),
         ("crop", (120, 120, 0, 0), ValueError),
         ("crop", (-1, 0, 0, 0), ValueError),
+        ("crop", 32, ValueError),
         ("resize", "cubic", ValueError),
         ("reward", "score", ValueError),
         ("reward_weights", {"coin": 1}, ValueError),
+        ("reward_weights", "coin", TypeError),
         ("start_delay", (5, 2), ValueError),
         ("start_delay", -1, ValueError),
+        ("start_delay", 1.5, ValueError),
         ("sticky", 1.0, ValueError),
         ("sticky", "often", ValueError),
         ("end", "never", ValueError),

@@ -71,6 +71,19 @@ def test_failed_video_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_machine_without_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package may be installed without the program."""
+    ffmpeg = pytest.importorskip("imageio_ffmpeg")
+
+    def missing() -> str:
+        raise RuntimeError("No ffmpeg exe could be found.")
+
+    monkeypatch.setattr(ffmpeg, "get_ffmpeg_exe", missing)
+    with pytest.raises(VideoError, match="needs ffmpeg"):
+        write_video(tmp_path / "run.mp4", [np.zeros((16, 16, 3), np.uint8)])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_replacing_keeps_the_old_file_on_failure(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")

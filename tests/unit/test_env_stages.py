@@ -50,6 +50,9 @@ def test_sets_per_lane() -> None:
         lane_stages(["1-1", ["1-2"]], 2)  # type: ignore[list-item]
     with pytest.raises(TypeError, match="names"):
         lane_stages([[1], [2]], 2)  # type: ignore[list-item]
+    for bad in (3, None, [3, 4]):
+        with pytest.raises(TypeError, match="stages are written"):
+            lane_stages(bad, 2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="outside"):
         stage_name(32)
 

@@ -57,6 +57,8 @@ class ActionTable(NamedTuple):
 def button_mask(buttons: str | Sequence[str]) -> int:
     """The mask of `"RIGHT+A"` or `["right", "A"]`; `NOOP` (or nothing) is 0."""
     names = buttons.split("+") if isinstance(buttons, str) else buttons
+    if not isinstance(names, Sequence):
+        raise TypeError(f"buttons are names such as 'RIGHT+A' or ['RIGHT', 'A'], not {buttons!r}")
     mask = 0
     for name in names:
         if not isinstance(name, str):
@@ -81,7 +83,10 @@ def mask_name(mask: int) -> str:
 def action_table(actions: ActionSpec) -> ActionTable:
     """The table behind an `actions=` argument."""
     if isinstance(actions, str) and ";" in actions:
-        masks = bytes(button_mask(entry) for entry in actions.split(";"))
+        entries = actions.split(";")
+        if not all(entry.strip() for entry in entries):
+            raise ValueError(f"{actions!r} has an entry without buttons; to press none, write NOOP")
+        masks = bytes(button_mask(entry) for entry in entries)
     elif isinstance(actions, str):
         if actions not in ACTION_SETS:
             known = ", ".join(ACTION_SETS)
@@ -93,8 +98,8 @@ def action_table(actions: ActionSpec) -> ActionTable:
     elif isinstance(actions, bytes | bytearray):
         masks = bytes(actions)
     elif isinstance(actions, Sequence):
-        entries = cast("Sequence[str | Sequence[str]]", actions)
-        masks = bytes(button_mask(entry) for entry in entries)
+        table = cast("Sequence[str | Sequence[str]]", actions)
+        masks = bytes(button_mask(entry) for entry in table)
     else:
         raise TypeError(
             "actions must be the name of a set, a list of button lists, or bytes of masks, "

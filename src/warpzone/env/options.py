@@ -1,7 +1,8 @@
 """The options of an environment: checked once, then given to the engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any, Literal, TypedDict
 
 from warpzone.env.actions import ActionSpec, action_table
@@ -117,9 +118,9 @@ class Options:
         for name in ("gray", "mask_status_bar", "max_last_two", "skip_cutscenes", "planar"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
-        if not isinstance(self.sticky, int | float) or not 0.0 <= self.sticky < 1.0:
+        if not isinstance(self.sticky, Real) or not 0.0 <= self.sticky < 1.0:
             raise ValueError(f"sticky must be a chance in [0, 1), not {self.sticky!r}")
-        if len(self.crop) != 4:
+        if not isinstance(self.crop, Sequence) or len(self.crop) != 4:
             raise ValueError(f"crop is (top, bottom, left, right), not {self.crop!r}")
         for value in self.crop:
             _whole("crop", value, 0, SCREEN_WIDTH - 1)
@@ -134,9 +135,7 @@ class Options:
         """Height and width of an observation."""
         if self.obs == "tiles":
             return TILES
-        pair = (self.size, self.size) if isinstance(self.size, int) else tuple(self.size)
-        if len(pair) != 2:
-            raise ValueError(f"size is one number or (height, width), not {self.size!r}")
+        pair = _pair("size", self.size, "(height, width)")
         _whole("size", pair[0], 1, SCREEN_HEIGHT)
         _whole("size", pair[1], 1, SCREEN_WIDTH)
         return pair
@@ -144,8 +143,7 @@ class Options:
     @property
     def delay(self) -> tuple[int, int]:
         """The start delay as an inclusive range of frames."""
-        pair = self.start_delay
-        low, high = (pair, pair) if isinstance(pair, int) else tuple(pair)
+        low, high = _pair("start_delay", self.start_delay, "(low, high)")
         _whole("start_delay", low, 0, MAX_DELAY)
         _whole("start_delay", high, 0, MAX_DELAY)
         if low > high:
@@ -158,6 +156,8 @@ class Options:
         given = self.reward_weights
         if isinstance(given, RewardWeights):
             return given
+        if not isinstance(given, Mapping):
+            raise TypeError(f"reward_weights maps names to numbers, and is {given!r}")
         known = [f.name for f in fields(RewardWeights)]
         for name in given:
             if name not in known:
@@ -201,8 +201,17 @@ def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
 
 
+def _pair(name: str, value: int | tuple[int, int], meaning: str) -> tuple[int, int]:
+    """Both numbers of a pair; one number is both."""
+    if isinstance(value, Integral):
+        return value, value
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
+        raise ValueError(f"{name} is one whole number or {meaning}, not {value!r}")
+    return value[0], value[1]
+
+
 def _whole(name: str, value: int, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
     if not low <= value <= high:
         raise ValueError(f"{name} must be in {low}..{high}, not {value}")

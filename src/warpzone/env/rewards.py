@@ -2,6 +2,7 @@
 
 from dataclasses import astuple, dataclass, replace
 from math import isfinite
+from numbers import Real
 
 #: `progress` pays for new ground; `gym` is the reward of gym-super-mario-bros 7.4.0; `shaped` is
 #: the sum of both.
@@ -48,7 +49,7 @@ class RewardWeights:
 
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():
-            if not isinstance(value, int | float) or not isfinite(value):
+            if not isinstance(value, Real) or not isfinite(value):
                 raise ValueError(
                     f"the reward weight {name!r} must be a finite number, not {value!r}"
                 )

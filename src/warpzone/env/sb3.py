@@ -66,7 +66,7 @@ class Sb3VecEnv(VecEnv):  # type: ignore[misc,unused-ignore]
         rows = self._split(infos)
         done = terminated | truncated
         for lane in np.flatnonzero(done):
-            row = {key: infos["final_info"][key][lane].item() for key in self._keys}
+            row = {key: infos["final_info"][key][lane].tolist() for key in self._keys}
             row["terminal_observation"] = infos["final_obs"][lane]
             row["TimeLimit.truncated"] = bool(truncated[lane] and not terminated[lane])
             rows[lane] = row

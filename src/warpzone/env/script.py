@@ -1,5 +1,6 @@
 """Button scripts: `RIGHT+B:180, RIGHT+A+B:20` presses each mask for that many frames."""
 
+import os
 from importlib import resources
 from pathlib import Path
 
@@ -56,12 +57,18 @@ def script_names() -> list[str]:
 
 def load_script(name: str) -> bytes:
     """A script of the package by name, a file, or the script itself."""
-    packaged = resources.files("warpzone.env") / "scripts" / f"{name}.txt"
-    if "/" not in name and packaged.is_file():
-        return parse_script(packaged.read_text())
-    if Path(name).is_file():
+    if not isinstance(name, str):
+        raise TypeError(f"a script is text such as RIGHT+B:180, not {name!r}")
+    known = script_names()
+    if name in known:
+        folder = resources.files("warpzone.env") / "scripts"
+        return parse_script((folder / f"{name}.txt").read_text())
+    # A script may be longer than the name of a file can be; this only says no then.
+    if os.path.isfile(name):
         return parse_script(Path(name).read_text())
     if ":" in name:
         return parse_script(name)
-    known = ", ".join(script_names())
-    raise ValueError(f"there is no script {name!r}; the package has {known}; a file works too")
+    raise ValueError(
+        f"there is no script {name!r}; write BUTTONS:FRAMES, such as RIGHT+B:180, or name a file "
+        f"or one of the package's, which are {', '.join(known)}"
+    )

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from warpzone.env.options import Native, OptionArgs
-from warpzone.env.steering import Steering
+from warpzone.env.steering import Restarts, Steering
 from warpzone.env.vector import MarioVectorEnv
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Obs = NDArray[np.uint8]
 
 
-class MarioEnv(Steering, Env[Obs, np.int64]):
+class MarioEnv(Restarts, Steering, Env[Obs, np.int64]):
     """A one-lane `MarioVectorEnv` without autoreset; it takes the same options."""
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium declares it

@@ -50,6 +50,10 @@ def parse_stages(spec: str | Sequence[str]) -> tuple[int, ...]:
 
 def lane_stages(spec: StageSpec, num_lanes: int) -> list[tuple[int, ...]]:
     """What each lane draws from."""
+    if not isinstance(spec, str | Sequence) or any(
+        not isinstance(item, str | Sequence) for item in spec
+    ):
+        raise TypeError(f"stages are written '1-1', '1-1..2-4', 'all' or 'game', not {spec!r}")
     if isinstance(spec, str) or all(isinstance(item, str) for item in spec):
         return [parse_stages(spec)] * num_lanes  # type: ignore[arg-type]
     if any(isinstance(item, str) for item in spec):

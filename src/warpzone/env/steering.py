@@ -9,15 +9,17 @@ from warpzone.env.stages import NUM_STAGES, stage_index
 
 if TYPE_CHECKING:
     from warpzone import _engine
+    from warpzone.env.backends.interface import Lanes
 
 
 class Steering:
-    """The part of `MarioVectorEnv` and `MarioEnv` that speaks of all lanes, between two steps."""
+    """The part of an environment that speaks of all lanes, between two steps. Lanes of every
+    back-end can be steered."""
 
-    def _live(self) -> "_engine.Vector":
+    def _live(self) -> "_engine.Vector | Lanes":
         raise AssertionError("given by the environment")
 
-    def _ready(self) -> "_engine.Vector":
+    def _ready(self) -> "_engine.Vector | Lanes":
         raise AssertionError("given by the environment")
 
     def set_reward_weights(self, weights: RewardWeights | Mapping[str, float]) -> None:
@@ -52,7 +54,17 @@ class Steering:
         """Lanes (all when None) press these buttons from now on, whatever their actions are."""
         engine = self._ready()
         chosen = range(engine.num_lanes) if lanes is None else lanes
+        for lane in chosen:
+            if not 0 <= lane < engine.num_lanes:
+                raise IndexError(f"lane {lane} is outside 0..{engine.num_lanes - 1}")
         engine.force([int(lane) for lane in chosen], parse_start(script))
+
+
+class Restarts:
+    """The part of `MarioVectorEnv` and `MarioEnv` that needs lanes which can be saved."""
+
+    def _live(self) -> "_engine.Vector":
+        raise AssertionError("given by the environment")
 
     def add_restart(
         self, restart: int, state: bytes, *, weight: float = 1.0, script: str = ""

@@ -21,7 +21,7 @@ from warpzone.env.lanes import LaneAccess
 from warpzone.env.options import Delay, Native, Options, Size
 from warpzone.env.rewards import RewardWeights
 from warpzone.env.stages import StageSpec
-from warpzone.env.steering import Steering
+from warpzone.env.steering import Restarts, Steering
 
 Obs = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
@@ -32,7 +32,7 @@ StepResult = tuple[Obs, Floats, Bools, Bools, dict[str, Any]]
 MAX_LANES = 65_536
 
 
-class MarioVectorEnv(LaneAccess, Steering, VectorEnv[Obs, Ints, Any]):
+class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
     """`num_envs` lanes stepped by native threads straight into NumPy arrays.
 
     Every option has a default; `warpzone.env.options.Options` says what each one means. Same

@@ -155,7 +155,7 @@ def mixed_run(minutes: float, lanes: int, say: Callable[[str], None]) -> dict[st
             continue
         steps += lanes
         episodes += int((terminated | truncated).sum())
-        deepest = max(deepest, int(infos["x_pos"].max()))
+        deepest = max(deepest, int(infos["furthest_x"].max()))
         now = time.monotonic()
         if now - last > 1.0:
             last = now

@@ -18,6 +18,9 @@ from warpzone.env.options import Options
 #: Mario runs at 3 pixels per frame at most; platforms and springs add a little.
 FASTEST_MOVE = 16
 REMEMBERED_AREAS = 8
+#: A maze's loop can set Mario back past the start of its map, where x wraps around: such an x is no
+#: ground.
+WRAPPED_X = 0x8000
 #: Score, scale, milestone and its interval, where only the first five weights are given.
 _MORE_WEIGHTS = (0.0, 1.0, 0.0, 0.0)
 
@@ -59,7 +62,7 @@ class Ground:
         self.current[fresh] = self.count[fresh] - 1
         rows = self._rows[fresh]
         self.area[rows, self.current[fresh]] = key[fresh]
-        self.furthest[rows, self.current[fresh]] = signals.x_position(ram)[fresh]
+        self.furthest[rows, self.current[fresh]] = _ground_x(ram)[fresh]
         return fresh
 
     def elsewhere(self, ram: Bytes) -> Bools:
@@ -222,7 +225,7 @@ class Accounts:
     def _explore(self, ram: Bytes, where: Bools) -> None:
         """Credits new ground; pays nothing for jumps (pipes, warps)."""
         fresh = self.ground.enter(ram, where & self.ground.elsewhere(ram))
-        gained = self.ground.advance(signals.x_position(ram), where & ~fresh)
+        gained = self.ground.advance(_ground_x(ram), where & ~fresh)
         self.new_ground |= fresh | (gained > 0)
         self.pixels += np.where(gained <= FASTEST_MOVE, gained, 0).astype(np.int32)
 
@@ -231,6 +234,11 @@ def _score(ram: Bytes) -> Ints:
     """The points in the status bar, -1 where its digits are none."""
     unread = (ram[:, signals.SCORE : signals.SCORE + 6] > 9).any(axis=1)
     return np.where(unread, -1, signals.digits(ram, signals.SCORE, 6)).astype(np.int32)
+
+
+def _ground_x(ram: Bytes) -> Ints:
+    x = signals.x_position(ram)
+    return np.where(x < WRAPPED_X, x, 0).astype(np.int32)
 
 
 def _place(ram: Bytes) -> tuple[Ints, Ints, Ints]:

@@ -46,6 +46,16 @@ class Diagnostics:
             self._file.write(f"{stamp}.{int(now % 1 * 1000):03d}Z {marker}\n")
             self._file.flush()
 
+    def first(self, what: str) -> bool:
+        """Whether none of the workers of the same parent has asked this before."""
+        if self.folder is None:
+            return True
+        try:
+            (self.folder / what).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
     @contextlib.contextmanager
     def failures(self) -> Iterator[None]:
         """Writes down the error that leaves the block, on one line."""

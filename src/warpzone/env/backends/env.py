@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, Unpack
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -22,11 +24,12 @@ from warpzone.env.backends.rows import layout
 from warpzone.env.backends.worker_lanes import WorkerSettings
 from warpzone.env.infos import InfoBuilder
 from warpzone.env.options import OptionArgs, Options
+from warpzone.env.steering import Steering
 
 Rom = str | bytes | os.PathLike[str] | None
 
 
-class BackendEnv(gymnasium.Env[Bytes, Any]):
+class BackendEnv(Steering, gymnasium.Env[Bytes, Any]):
     """One game in this process; it works in Gymnasium's Sync- and AsyncVectorEnv. Options are those
     of `MarioEnv`."""
 
@@ -42,35 +45,40 @@ class BackendEnv(gymnasium.Env[Bytes, Any]):
     ) -> None:
         chosen = Options(**options)
         self._rom = RomFile(machinery.rom_image(rom))
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._rom.close)
             spec = make_spec(backend, self._rom, chosen, 1, autoreset=False, ram_x=ram_x)
             self._lanes = open_lanes(spec, sync=True, report=lambda text: None)
-        except BaseException:
-            self._rom.close()
-            raise
+            undo.pop_all()
         self.action_space = spaces.Discrete(len(action_table(chosen.actions).masks))
         self.observation_space = spaces.Box(0, 255, self._lanes.obs_shape, np.uint8)
         self._arrays = _arrays(self._lanes)
         self._infos = InfoBuilder(_engine.INFO_FIELDS, 1)
-        self._started = False
+        self._started = self._over = self._closed = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Bytes, dict[str, Any]]:
         """Starts an episode; the seed draws stages, delays and sticky actions as the engine's."""
         super().reset(seed=seed)
+        if options:
+            raise ValueError(f"unknown reset option {next(iter(options))!r}; there are none")
+        lanes = self._live()
         if seed is None and not self._started:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         if seed is not None:
-            self._lanes.seed([seeds.one_seed(seed)])
-        self._started = True
-        self._lanes.reset(None, self._arrays["obs"], self._arrays["info"])
+            lanes.seed([seeds.one_seed(seed)])
+        lanes.reset(None, self._arrays["obs"], self._arrays["info"])
+        self._started, self._over = True, False
         return self._arrays["obs"][0].copy(), self._infos.single(self._arrays["info"][0])
 
     def step(self, action: Any) -> tuple[Bytes, float, bool, bool, dict[str, Any]]:
         """One step."""
-        arrays = self._arrays
-        self._lanes.step(machinery.action_ids([action], 1), *arrays.values())
+        lanes, arrays = self._ready(), self._arrays
+        if self._over:
+            raise ResetNeeded("the episode is over; call reset() first")
+        lanes.step(machinery.action_ids([action], 1), *arrays.values())
+        self._over = bool(arrays["terminated"][0] or arrays["truncated"][0])
         return (
             arrays["obs"][0].copy(),
             float(arrays["reward"][0]),
@@ -81,15 +89,22 @@ class BackendEnv(gymnasium.Env[Bytes, Any]):
 
     def ram(self) -> Bytes:
         """A copy of the 2 KiB of RAM."""
-        return np.asarray(self._lanes.ram([0])[0])
+        return np.asarray(self._ready().ram([0])[0])
 
     def close(self) -> None:
         """Frees the emulator. Closing twice does no harm."""
+        self._closed = True
         self._lanes.close()
         self._rom.close()
 
+    def _live(self) -> Lanes:
+        return _open(self._lanes, self._closed)
 
-class BackendVectorEnv(VectorEnv[Bytes, NDArray[np.int64], Any]):
+    def _ready(self) -> Lanes:
+        return _begun(self._live(), self._started)
+
+
+class BackendVectorEnv(Steering, VectorEnv[Bytes, NDArray[np.int64], Any]):
     """Games in worker processes that are replaced when they die or hang; an episode that ends
     starts anew in the same step. With `sync=True` all play in this process."""
 
@@ -113,12 +128,11 @@ class BackendVectorEnv(VectorEnv[Bytes, NDArray[np.int64], Any]):
         chosen = Options(**options)
         self.num_envs = machinery.count("num_envs", num_envs, 1024)
         self._rom = RomFile(machinery.rom_image(rom))
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._rom.close)
             spec = make_spec(backend, self._rom, chosen, num_envs, ram_x=ram_x)
             self.lanes: Lanes = open_lanes(spec, settings, sync=sync)
-        except BaseException:
-            self._rom.close()
-            raise
+            undo.pop_all()
         self.single_action_space = spaces.Discrete(len(action_table(chosen.actions).masks))
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.single_observation_space = spaces.Box(0, 255, self.lanes.obs_shape, np.uint8)
@@ -133,25 +147,32 @@ class BackendVectorEnv(VectorEnv[Bytes, NDArray[np.int64], Any]):
         options: dict[str, Any] | None = None,
     ) -> tuple[Bytes, dict[str, Any]]:
         """Starts new episodes in all lanes, or in those of `options={"reset_mask": ...}`."""
+        lanes = self._live()
         mask = machinery.reset_mask(options, self.num_envs)
+        if mask is not None and not self._started:
+            raise ResetNeeded("the first reset must be of all lanes, without a reset_mask")
         if seed is None and not self._started:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         if seed is not None:
-            self.lanes.seed(seeds.expand(seed, self.num_envs))
-        self._started = True
+            each = seeds.expand(seed, self.num_envs)
+            if mask is not None:
+                each = [value if mask[lane] else None for lane, value in enumerate(each)]
+            lanes.seed(each)
         obs: Bytes = np.zeros((self.num_envs, *self.lanes.obs_shape), np.uint8)
         block = self._infos.take()
-        self.lanes.reset(mask, obs, block.rows)
+        lanes.reset(mask, obs, block.rows)
+        self._started = True
         return obs, block.infos() if mask is None else block.masked(mask)
 
     def step(
         self, actions: NDArray[np.int64]
     ) -> tuple[Bytes, Floats, Bools, Bools, dict[str, Any]]:
         """One step of every lane."""
-        arrays = _arrays(self.lanes)
+        lanes = self._ready()
+        arrays = _arrays(lanes)
         block = self._infos.take()
         arrays["info"] = block.rows
-        self.lanes.step(machinery.action_ids(actions, self.num_envs), *arrays.values())
+        lanes.step(machinery.action_ids(actions, self.num_envs), *arrays.values())
         infos = block.infos()
         ended = arrays["terminated"] | arrays["truncated"]
         if ended.any():
@@ -162,6 +183,24 @@ class BackendVectorEnv(VectorEnv[Bytes, NDArray[np.int64], Any]):
         """Ends the workers."""
         self.lanes.close()
         self._rom.close()
+
+    def _live(self) -> Lanes:
+        return _open(self.lanes, self.closed)
+
+    def _ready(self) -> Lanes:
+        return _begun(self._live(), self._started)
+
+
+def _open(lanes: Lanes, closed: bool) -> Lanes:
+    if closed:
+        raise ClosedEnvironmentError("this environment is closed; make a new one")
+    return lanes
+
+
+def _begun(lanes: Lanes, started: bool) -> Lanes:
+    if not started:
+        raise ResetNeeded("call reset() before anything else")
+    return lanes
 
 
 def _arrays(lanes: Lanes) -> dict[str, NDArray[Any]]:

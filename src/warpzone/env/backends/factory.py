@@ -56,12 +56,16 @@ def accepted(factory: Callable[..., Any]) -> set[str]:
         return set()
 
 
+def check_stages(spec: BackendSpec) -> None:
+    """Says once, before anything is made, that a factory does not know the stages asked for."""
+    if "stage" not in accepted(find(spec.backend)):
+        only_first_stage(spec.backend, spec.stages)
+
+
 def make(spec: BackendSpec, stage: int, log: Diagnostics) -> Any:
     """One environment, with what its factory wants to know of ours."""
     factory = find(spec.backend)
     names = accepted(factory)
-    if "stage" not in names:
-        only_first_stage(spec.backend, spec.stages)
     offered = {
         "stage": "game" if stage < 0 else stage_name(stage),
         "actions": list(action_table(spec.options.actions).names),

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from warpzone.env.backends import factory
+from warpzone.env.backends.accounts import WRAPPED_X
 from warpzone.env.backends.diagnostics import Diagnostics, construction
 from warpzone.env.backends.interface import RAM_SIZE, Actions, BackendSpec, Bools, Bytes
 from warpzone.env.backends.lanes import LocalLanes
@@ -45,9 +47,14 @@ class FactoryLanes(LocalLanes):
         self._parse_fail = 0
         self._unread_in_a_row = 0
         self._hinted = False
-        for lane, stages in enumerate(spec.stages):
-            with construction(lane, lanes, report):
-                self._make(lane, stages[0] if stages else -1)
+        #: What each lane showed a frame ago, for the brighter of two.
+        self._seen: list[Any] = [None] * lanes
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            for lane, stages in enumerate(spec.stages):
+                with construction(lane, lanes, report):
+                    self._make(lane, stages[0] if stages else -1)
+            undo.pop_all()
 
     def ram(self, lanes: Sequence[int]) -> Bytes:
         """Copies of the RAM of some lanes; zeros where an environment shows none."""
@@ -86,6 +93,8 @@ class FactoryLanes(LocalLanes):
         accounts.start_stage[lane], accounts.start_delay[lane] = stage, frames
         for counter in (accounts.steps, accounts.stagnant, accounts.ground_covered):
             counter[lane] = 0
+        accounts.had_flag[lane] = False
+        self._seen[lane] = None
         accounts.score_last[lane] = _number(info.get("score"))
         x = factory.x_of(info, self._envs[lane], self._spec.ram_x)
         accounts.ground.furthest[lane, 0] = 0 if x is None else x
@@ -108,19 +117,25 @@ class FactoryLanes(LocalLanes):
         """The frames of one step; whether the environment cut the episode short."""
         env, accounts = self._envs[lane], self._accounts
         picture: Any = None
+        before: Any = None
         info: Mapping[str, Any] = {}
         cut = False
         x: int | None = None
         for _ in range(self._options.frame_skip):
             mask = self._buttons.next(lane, wanted, self._rng[lane])
+            before = self._seen[lane]
             picture, reward, terminated, truncated, info = env.step(self._press[lane](mask))
+            if self._options.max_last_two:
+                self._seen[lane] = np.array(picture)
             accounts.gym_reward[lane] += float(reward)
             x = factory.x_of(info, env, self._spec.ram_x)
             if x is not None:
                 self._explore(lane, x, info)
             flag = bool(info.get("flag_get"))
             lost = self._lost_life(lane, info)
-            accounts.flag[lane] |= flag
+            # An environment may go on, and show the flag for as long as it likes.
+            accounts.flag[lane] |= flag and not accounts.had_flag[lane]
+            accounts.had_flag[lane] = flag
             accounts.done[lane] = terminated or lost
             accounts.death[lane] |= (terminated or lost) and not flag
             cut = bool(truncated)
@@ -130,12 +145,16 @@ class FactoryLanes(LocalLanes):
         score = _number(info.get("score"))
         accounts.points[lane] = max(0, score - int(accounts.score_last[lane]))
         accounts.score_last[lane] = score
-        self._observe(lane, self._picture.cut(self._screen(picture)))
+        image = self._picture.cut(self._screen(picture))
+        if before is not None:
+            image = np.maximum(image, self._picture.cut(self._screen(before)))
+        self._observe(lane, image)
         self._write(lane, info, x)
         return cut
 
     def _explore(self, lane: int, x: int, info: Mapping[str, Any]) -> None:
         accounts, place = self._accounts, (info.get("world"), info.get("stage"))
+        x = x if x < WRAPPED_X else 0
         gained = x - int(accounts.ground.furthest[lane, 0])
         if place != self._place[lane]:
             self._place[lane] = place
@@ -163,6 +182,8 @@ class FactoryLanes(LocalLanes):
         if self._unread_in_a_row < HINT_AFTER or self._hinted:
             return
         self._hinted = True
+        if not self._log.first("hinted"):
+            return
         ram_x = self._spec.ram_x
         advice = (
             f"RAM has no x at {ram_x.high:#06x} and {ram_x.low:#06x} either; check "

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from warpzone.env.backends.diagnostics import Diagnostics
 from warpzone.env.backends.interface import BackendError, BackendSpec, Lanes, RamX
-from warpzone.env.backends.select import check_installed, make_lanes, prewarm, say
+from warpzone.env.backends.select import check_installed, is_factory, make_lanes, prewarm, say
 from warpzone.env.backends.worker_lanes import WorkerLanes, WorkerSettings
 from warpzone.env.options import Options
 from warpzone.env.stages import lane_stages
 
 
 class RomFile:
-    """A ROM as a file for emulators that only read files. Only this user can read it."""
+    """A ROM as a file for emulators that only read files. Only this user can read it; it goes with
+    this object, at the latest with the process."""
 
     def __init__(self, rom: bytes) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="warpzone_rom_"))
-        self.path = self._folder / "rom.nes"
+        folder = Path(tempfile.mkdtemp(prefix="warpzone_rom_"))
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.path = folder / "rom.nes"
         self.path.write_bytes(rom)
 
     def close(self) -> None:
         """Removes it. Closing twice does no harm."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._remove()
 
 
 def make_spec(
@@ -42,7 +45,12 @@ def make_spec(
         raise BackendError(f"the back-end {backend} shows pixels, not {options.obs}")
     check_installed(backend)
     stages: Sequence[tuple[int, ...]] = lane_stages(options.stages, num_lanes)
-    return BackendSpec(backend, str(rom.path), options, tuple(stages), autoreset, ram_x or RamX())
+    spec = BackendSpec(backend, str(rom.path), options, tuple(stages), autoreset, ram_x or RamX())
+    if is_factory(backend):
+        from warpzone.env.backends import factory
+
+        factory.check_stages(spec)
+    return spec
 
 
 def open_lanes(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from warpzone.env.backends.diagnostics import Diagnostics, construction
 from warpzone.env.backends.interface import BackendError, BackendSpec, Lanes, Machine
@@ -39,10 +40,14 @@ def check_installed(backend: str) -> None:
         from warpzone.env.backends import retro
 
         retro.check()
-    else:
+    elif is_factory(backend):
         from warpzone.env.backends import factory
 
         factory.find(backend)
+    else:
+        raise BackendError(
+            f"there is no other back-end {backend!r}; use nes-py, retro or module:factory"
+        )
 
 
 def say(text: str) -> None:
@@ -67,14 +72,13 @@ def make_lanes(
             "stable-retro holds one game in a process; use worker processes (no --force-sync)"
         )
     machines: list[Machine] = []
-    try:
+    with ExitStack() as undo:
         for index, stages in enumerate(spec.stages):
             with construction(index, total, report):
-                machines.append(_machine(spec, stages[0] if stages else -1, log))
-    except BaseException:
-        for machine in machines:
-            machine.close()
-        raise
+                machine = _machine(spec, stages[0] if stages else -1, log)
+            undo.callback(machine.close)
+            machines.append(machine)
+        undo.pop_all()
     return MachineLanes(spec, machines)
 
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,15 +98,13 @@ class WorkerLanes(BackendLanes):
 
     def _construct(self) -> None:
         self._note(f"before_construct {self._spec.backend} x {self.num_lanes}")
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.close, keep=True)
             for lane in range(self.num_lanes):
                 self._report(f"constructing env {lane + 1}/{self.num_lanes}")
                 self._workers[lane] = self._start(lane, lane * self._settings.start_delay)
             self._wait_for_all()
-        except BaseException:
-            self._keep = True
-            self.close()
-            raise
+            undo.pop_all()
         self._note("after_construct")
 
     def _wait_for_all(self) -> None:
@@ -304,9 +303,9 @@ class WorkerLanes(BackendLanes):
         """Workers that were replaced."""
         return {"env_worker_restarts": self._restarts}
 
-    def close(self) -> None:
-        """Ends all workers. Closing twice does no harm."""
+    def close(self, *, keep: bool = False) -> None:
+        """Ends all workers. Closing twice does no harm. keep: their diagnostics stay anyway."""
         while self._workers:
             self._workers.popitem()[1].close()
-        if not self._keep and self.folder.exists():
+        if not (keep or self._keep) and self.folder.exists():
             shutil.rmtree(self.folder)
