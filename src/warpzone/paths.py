@@ -40,9 +40,8 @@ def write_atomic(path: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         publish(Path(temporary), path)
-    except BaseException:
+    finally:
         Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def publish(temporary: Path, path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tiny_runs import tiny
 
-from warpzone.config import TrainConfig
+from warpzone.config import ConfigError, TrainConfig
 from warpzone.train.loop import Result, Run
 from warpzone.train.observer import Observer
 from warpzone.train.progress import Progress
@@ -33,10 +33,10 @@ class Greedy(Observer):
 
 
 class Brief(Observer):
-    """Ends a run after three updates."""
+    """Ends a run once it has made three updates."""
 
     def between(self, run: Run, progress: Progress) -> None:
-        if run.global_update == 3:
+        if run.global_update >= 3:
             run.stop("enough")
 
 
@@ -71,6 +71,26 @@ def test_the_run_goes_on_with_smaller_minibatches(
     assert json.loads((folder / "config.json").read_text())["minibatch"] == 64
     rows = (folder / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row)["update"] for row in rows] == [1, 2, 3]
+
+
+def test_the_same_command_goes_on_where_memory_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried: list[int] = []
+
+    def learn(run: Run) -> Result:
+        tried.append(run.config.minibatch)
+        run._evaluate = lambda progress: run.outcomes
+        return run.train(Progress(run.config, ""))
+
+    config = tight(tmp_path, auto_mem=True).replace(resume="auto")
+    train(config, lambda config: [Greedy(64), Brief()], Stop(), learn)
+    assert tried == [256, 128, 64]
+    train(config, lambda config: [Greedy(64), Brief()], Stop(), learn)
+    assert tried == [256, 128, 64, 64]
+    assert "was left with less, and goes on so: --minibatch 256 -> 64" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="--minibatch 64 there, 32 here"):
+        train(config.replace(minibatch=32), lambda config: [], Stop(), learn)
 
 
 def test_without_auto_mem_the_run_ends_and_says_why(tmp_path: Path) -> None:

@@ -119,9 +119,6 @@ def test_a_signal_ends_in_good_order(
 
 
 def test_a_failure_leaves_a_checkpoint(capsys: OUT, tmp_path: Path, at_update: Any) -> None:
-    def fail() -> None:
-        raise OSError(5, "Input/output error on the disk")
-
     from warpzone.train.loop import Run
 
     real = Run._write
@@ -130,11 +127,13 @@ def test_a_failure_leaves_a_checkpoint(capsys: OUT, tmp_path: Path, at_update: A
         def write(self: Run, row: Any, ended: Any) -> None:
             real(self, row, ended)
             if self.global_update == 2:
-                fail()
+                raise OSError(5, "Input/output error on the disk")
 
         patch.setattr(Run, "_write", write)
         assert main(words(tmp_path)) == 1
-    assert "cannot be written: Input/output error" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "[train][warn] interrupted by a failure at step 64" in said
+    assert "cannot be written: Input/output error" in said
     sidecar = latest(tmp_path / "one")
     assert (sidecar.global_update, sidecar.reason) == (2, "exception")
     at_update(3, lambda: signal.raise_signal(signal.SIGINT))
@@ -180,6 +179,15 @@ class Bomb:
         return os.system, (f"touch {self.path}",)
 
 
+def replace_state(store: Checkpoints, update: int, state: Any) -> None:
+    """Another state, about which the side-car is right."""
+    sidecar = store.open(f"ppo_world1_stage1_{update:07d}").sidecar
+    path = store.folder / sidecar.state.name
+    torch.save(state, path)
+    entry = dataclasses.replace(sidecar.state, bytes=path.stat().st_size, sha256=sha256(path))
+    store.write_sidecar(dataclasses.replace(sidecar, state=entry))
+
+
 def test_bad_checkpoints_are_passed_over(capsys: OUT, tmp_path: Path, at_update: Any) -> None:
     """One that is cut off, a pickle in the place of a state, and one that is whole but no run's;
     the side-cars of the last two are right about them."""
@@ -191,11 +199,7 @@ def test_bad_checkpoints_are_passed_over(capsys: OUT, tmp_path: Path, at_update:
     cut.write_bytes(cut.read_bytes()[:-100])
     executed = tmp_path / "executed"
     for update, state in ((3, {"counters": Bomb(executed)}), (2, {"counters": 7})):
-        sidecar = store.open(f"ppo_world1_stage1_{update:07d}").sidecar
-        path = store.folder / sidecar.state.name
-        torch.save(state, path)
-        entry = dataclasses.replace(sidecar.state, bytes=path.stat().st_size, sha256=sha256(path))
-        store.write_sidecar(dataclasses.replace(sidecar, state=entry))
+        replace_state(store, update, state)
     at_update(2, stop)
     assert main(words(tmp_path, resume="auto")) == 143
     said = capsys.readouterr().err
@@ -208,6 +212,22 @@ def test_bad_checkpoints_are_passed_over(capsys: OUT, tmp_path: Path, at_update:
     assert not executed.exists()
     assert latest(tmp_path / "one").global_update == 2
     assert [row["update"] for row in rows(tmp_path / "one" / "metrics.jsonl")] == [1, 2]
+
+
+def test_bad_checkpoints_are_passed_over_for_a_new_folder(
+    capsys: OUT, tmp_path: Path, at_update: Any
+) -> None:
+    """What looks good from outside is refused only when a run takes it up, in its new folder."""
+    stop = lambda: signal.raise_signal(signal.SIGTERM)  # noqa: E731
+    at_update(3, stop)
+    assert main(words(tmp_path, checkpoint_interval=1)) == 143
+    store = Checkpoints(tmp_path / "one" / "checkpoints")
+    replace_state(store, 3, {"counters": 7})
+    at_update(4, stop)
+    for name, start in (("two", "auto"), ("three", str(tmp_path / "one"))):
+        assert main(words(tmp_path, run_name=name, resume=start)) == 143
+        assert "goes on from" in capsys.readouterr().err.split("does not hold what a run needs")[1]
+        assert [row["update"] for row in rows(tmp_path / name / "metrics.jsonl")] == [3, 4]
 
 
 def test_two_processes_do_not_share_a_folder(capsys: OUT, tmp_path: Path, at_update: Any) -> None:

@@ -10,6 +10,7 @@ import gzip
 import json
 import re
 import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,13 @@ def parts(folder: Path, name: str) -> list[Path]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of one part."""
+    """The lines of one part; of a damaged one those before the damage, then one that is torn."""
     if path.suffix == ".gz":
         with gzip.open(path, "rt", errors="replace") as packed:
-            yield from packed
+            try:
+                yield from packed
+            except (EOFError, zlib.error, gzip.BadGzipFile):
+                yield ""
     else:
         with path.open(errors="replace") as file:
             yield from file
@@ -84,6 +88,9 @@ def drop_after(lines: JsonLines, name: str, global_step: int) -> int:
     `global_step` stay."""
     dropped = 0
     with lines.lock:
+        for path in lines.folder.glob(f"{Path(name).stem}-*{Path(name).suffix}.gz"):
+            # What a crash left of it beside the compressed one would come back without that one.
+            path.with_suffix("").unlink(missing_ok=True)
         for path in reversed([*parts(lines.folder, name), lines.folder / name]):
             if not path.is_file():
                 continue
@@ -103,7 +110,7 @@ def _split(path: Path, global_step: int) -> tuple[list[str], int, bool]:
         row = _parse(line)
         if row is None:
             torn = True
-        elif row.get("global_step", 0) > global_step:
+        elif (row.get("global_step") or 0) > global_step:
             gone += 1
         else:
             kept.append(line)

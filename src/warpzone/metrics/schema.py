@@ -135,7 +135,7 @@ FIELDS: tuple[Field, ...] = (
         ("replay_priority_p50", "Median priority.", "0: most segments are never drawn."),
         ("replay_priority_p90", "90th percentile of the priorities.", ""),
         ("replay_priority_p99", "99th percentile of the priorities.", "Orders of magnitude above the median."),
-        ("replay_sample_time_ms", "Milliseconds that drawing the last batch took.", "More than learning from it."),
+        ("replay_sample_time_ms", "Milliseconds that drawing a batch takes, on average so far.", "More than learning from it."),
         ("replay_sample_search_ms", "Of these: choosing segments.", ""),
         ("replay_sample_gather_ms", "Of these: gathering them.", ""),
         ("replay_sample_copy_ms", "Of these: moving them to the device.", ""),

@@ -73,6 +73,12 @@ class Checkpoint:
 
     def verify(self) -> None:
         """Raises CheckpointError unless every byte is as it was written."""
+        try:
+            self._verify()
+        except OSError as error:
+            raise CheckpointError(f"it cannot be read: {error.strerror or error}") from error
+
+    def _verify(self) -> None:
         for entry in (self.sidecar.weights, self.sidecar.state):
             path = self.folder / entry.name
             if not path.is_file():
@@ -196,14 +202,16 @@ class Checkpoints:
         path = self.folder / (stem + WEIGHTS_SUFFIX)
         if not path.is_file():
             raise CheckpointError(f"{path.name} is missing")
-        shapes, notes = read_header(path)
         try:
+            shapes, notes = read_header(path)
             sidecar = parse(json.loads(notes.get(INSIDE, "null")))
+            entry = FileEntry(path.name, path.stat().st_size, sha256(path))
         except (json.JSONDecodeError, RecursionError) as error:
             raise CheckpointError(f"{path.name} does not say what it is of") from error
+        except OSError as error:
+            raise CheckpointError(f"{path.name} cannot be read: {error.strerror}") from error
         if sidecar.stem != stem:
             raise CheckpointError(f"{path.name} says that it is {sidecar.stem}")
-        entry = FileEntry(path.name, path.stat().st_size, sha256(path))
         return dataclasses.replace(sidecar, weights=entry, shapes=dict(shapes))
 
     def prune(

@@ -28,9 +28,8 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         write(temporary)
         flush(temporary)
         temporary.replace(path)
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
     flush(path.parent)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from warpzone.config import ConfigError, TrainConfig, from_dict
 from warpzone.metrics.rotation import drop_after
 from warpzone.metrics.sinks.jsonl import JsonLines
+from warpzone.metrics.sinks.parquet import FILE as PARQUET
 from warpzone.model.agent import Agent
 from warpzone.model.spec import ModelSpec
 from warpzone.run.files import flush, remove_leftovers, write_atomically, write_text
@@ -37,7 +38,8 @@ class RunFolder:
 
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
-        """A new folder. An existing run of that name is never written over."""
+        """A new folder, for a run that is there once it has its configuration (`write_config`). An
+        existing run of that name is never written over."""
         name = config.run_name or time.strftime("%Y%m%d-%H%M%S")
         path = Path(config.runs_dir) / name
         if (path / CONFIG).exists():
@@ -48,7 +50,6 @@ class RunFolder:
         path.mkdir(parents=True, exist_ok=True)
         folder = cls(path)
         folder.lock()
-        folder.write_config(config)
         return folder
 
     @classmethod
@@ -63,7 +64,7 @@ class RunFolder:
         half files with it."""
         for name in (METRICS, EPISODES, EVALS):
             drop_after(self.lines, name, global_step)
-        for place in (self.path, self.checkpoints):
+        for place in (self.path, self.checkpoints, (self.path / PARQUET).parent):
             remove_leftovers(place)
         self.write_config(config)
 
@@ -118,9 +119,9 @@ def load_config(path: Path) -> TrainConfig:
     if not file.is_file():
         raise ConfigError(f"{path} is not a run: it has no {CONFIG}")
     try:
-        return from_dict(json.loads(file.read_text()))
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from error
+        return from_dict(dict(json.loads(file.read_text())))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{file} cannot be used: {error}") from error
 
 
 def model_spec(config: TrainConfig, actions: int) -> ModelSpec:
@@ -132,6 +133,7 @@ def model_spec(config: TrainConfig, actions: int) -> ModelSpec:
         width=config.picture[1],
         colors=3 if config.color else 1,
         encoder="tiles" if config.observation == "tiles" else config.encoder,
+        channels=config.channels,
         blocks=config.impala_blocks,
         features=config.hidden_size,
         width_multiplier=config.encoder_width,

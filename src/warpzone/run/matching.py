@@ -14,8 +14,8 @@ from warpzone.config.watching import WatchConfig
 
 #: Settings that make the network: weights of other ones do not fit, or mean something else.
 NETWORK = (
-    *("encoder", "encoder_width", "impala_blocks", "hidden_size", "memory", "memory_length"),
-    *("memory_layers", "memory_heads", "previous_action", "noisy"),
+    *("encoder", "encoder_width", "encoder_channels", "impala_blocks", "hidden_size"),
+    *("memory", "memory_length", "memory_layers", "memory_heads", "previous_action", "noisy"),
     *("actions", "frame_stack", "size", "observation", "color"),
 )
 #: Settings of how long, where and for whom a run goes on. They may change at any time.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpzone.run.files import write_text
+from warpzone.run.files import write_atomically, write_text
 from warpzone.run.sidecar import MOST_BYTES, now
 
 #: Files looked at below a root.
@@ -77,9 +77,13 @@ def backfill(path: Path, *, rollout_steps: int, dry_run: bool, backup: bool) -> 
     if backup:
         kept = path.with_name(path.name + ".bak")
         if not kept.exists():
-            shutil.copy2(path, kept)
+            write_atomically(kept, lambda temporary: _copy(path, temporary))
     write_text(path, json.dumps(values, indent=1) + "\n")
     return Outcome(path, "updated", saved["global_step"])
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copy2(source, target)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

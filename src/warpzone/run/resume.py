@@ -19,6 +19,10 @@ MOST_FILES = 10_000
 Say = Callable[[str], None]
 
 
+def _nothing(_text: str) -> None:
+    """What is passed over is said once, when it counts."""
+
+
 @dataclass(frozen=True)
 class Start:
     """Where a run begins. Without a checkpoint, from nothing; without a folder, in a new one."""
@@ -80,10 +84,17 @@ def newest_run(root: Path) -> Path | None:
     """The run that wrote a checkpoint last."""
     found: list[tuple[float, Path]] = []
     for folder in folders(root):
-        times = [path.stat().st_mtime for path in Checkpoints(folder).latest()]
-        if times and folder.name == CHECKPOINTS:
-            found.append((max(times), folder.parent))
+        if folder.name == CHECKPOINTS:
+            found += [(_written(path), folder.parent) for path in Checkpoints(folder).latest()]
     return max(found)[1] if found else None
+
+
+def _written(path: Path) -> float:
+    """When; long ago for what is gone by now, or a link to nothing."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def best_of(
@@ -190,7 +201,7 @@ def _placed(found: Checkpoint, config: TrainConfig, own: Path | None) -> Start:
 def _search(config: TrainConfig, say: Say, without: Collection[Path]) -> Checkpoint | None:
     """Below the checkpoint root, newest folders first, up to the first that has one that fits."""
     root = root_of(config)
-    for folder in folders(root):
+    for folder in folders(root, say):
         stems = Checkpoints(folder).stems()
         if not stems:
             continue
@@ -205,10 +216,10 @@ def _search(config: TrainConfig, say: Say, without: Collection[Path]) -> Checkpo
     return None
 
 
-def folders(root: Path) -> Iterator[Path]:
-    """Folders below the root, those that changed last first. Not more than MOST_FILES files are
-    looked at, and links are not followed."""
-    left = MOST_FILES
+def folders(root: Path, say: Say = _nothing, most: int | None = None) -> Iterator[Path]:
+    """Folders below the root, those that changed last first. Not more than `most` files
+    (MOST_FILES) are looked at, and links are not followed."""
+    left = most = MOST_FILES if most is None else most
     waiting = [root]
     while waiting and left > 0:
         folder = waiting.pop()
@@ -218,9 +229,11 @@ def folders(root: Path) -> Iterator[Path]:
             continue
         left -= len(entries)
         below = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-        below.sort(key=lambda entry: (entry.stat(follow_symlinks=False).st_mtime, entry.name))
+        below.sort(key=lambda entry: (_written(Path(entry.path)), entry.name))
         waiting += [Path(entry.path) for entry in below]
         yield folder
+    if waiting:
+        say(f"[train][warn] looked at {most:,} files below {root}, and no further")
 
 
 def _chosen(found: Checkpoint, say: Say) -> Checkpoint:
@@ -230,10 +243,6 @@ def _chosen(found: Checkpoint, say: Say) -> Checkpoint:
         f"{sidecar.global_step:,}, written {sidecar.timestamp} ({sidecar.reason})"
     )
     return found
-
-
-def _nothing(_text: str) -> None:
-    """What is passed over is said once, when it counts."""
 
 
 def _refused(found: Checkpoint, refusal: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import pickletools
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ MOST_DEPTH = 20
 COMPILED = "_orig_mod."
 SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1}
 SIZES |= {"BOOL": 1}
+#: All that a state file asks for. PyTorch allows more, some of which takes memory when it is made.
+STORAGES = ("Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double")
+NAMES = {"torch._utils _rebuild_tensor_v2", "collections OrderedDict"}
+NAMES |= {f"torch {kind}Storage" for kind in STORAGES}
 
 
 def plain_name(name: str) -> str:
@@ -90,18 +95,11 @@ def read_state(path: Path) -> dict[str, Any]:
     size = path.stat().st_size
     try:
         with zipfile.ZipFile(path) as archive:
-            parts = archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+            _look_at_parts(path, archive, size)
+    except CheckpointError:
+        raise
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{path.name} is cut off or no state file") from error
-    if len(parts) > MOST_PARTS:
-        raise CheckpointError(f"{path.name} has {len(parts):,} parts")
-    for part in parts:
-        if part.compress_type != zipfile.ZIP_STORED or part.file_size > size:
-            raise CheckpointError(f"{path.name} holds more than its size")
-        if part.filename.endswith(".pkl") and part.file_size > MOST_PICKLE:
-            raise CheckpointError(f"{path.name} has a description of {part.file_size:,} bytes")
-    if sum(part.file_size for part in parts) > size:
-        raise CheckpointError(f"{path.name} holds more than its size")
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError) as error:
@@ -112,6 +110,42 @@ def read_state(path: Path) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise CheckpointError(f"{path.name} is no state file")
     return state
+
+
+def _look_at_parts(path: Path, archive: zipfile.ZipFile, size: int) -> None:
+    """Refuses an archive that holds more than its size, and descriptions that ask for anything but
+    tensors."""
+    parts = archive.infolist()
+    if len(parts) > MOST_PARTS:
+        raise CheckpointError(f"{path.name} has {len(parts):,} parts")
+    for part in parts:
+        if part.compress_type != zipfile.ZIP_STORED or part.file_size > size:
+            raise CheckpointError(f"{path.name} holds more than its size")
+    if sum(part.file_size for part in parts) > size:
+        raise CheckpointError(f"{path.name} holds more than its size")
+    for part in parts:
+        # PyTorch's reader does not tell small letters from capital ones.
+        if not part.filename.lower().endswith(".pkl"):
+            continue
+        if part.file_size > MOST_PICKLE:
+            raise CheckpointError(f"{path.name} has a description of {part.file_size:,} bytes")
+        try:
+            asked = set(_names(archive.read(part)))
+        except ValueError as error:
+            raise CheckpointError(f"{path.name} is damaged") from error
+        if more := sorted(asked - NAMES):
+            raise CheckpointError(
+                f"{path.name} holds what a state file must not hold ({more[0][:60]!r})"
+            )
+
+
+def _names(description: bytes) -> Iterator[str]:
+    """What a pickle wants to be found. A name that is made while it is read goes by its opcode."""
+    for code, value, _ in pickletools.genops(description):
+        if code.name in ("GLOBAL", "INST"):
+            yield str(value)
+        elif code.name in ("STACK_GLOBAL", "EXT1", "EXT2", "EXT4"):
+            yield code.name
 
 
 def _tensor_end(path: Path, name: str, part: Any) -> int:

@@ -157,7 +157,7 @@ def parse(values: Any) -> Sidecar:
         global_step=saved.number("global_step"),
         global_update=saved.number("global_update"),
         reason=cast(Reason, reason),
-        timestamp=fields.text("timestamp"),
+        timestamp=_shown(fields.text("timestamp")),
         config=fields.part("config").values,
         shapes=_shapes(fields.part("shapes").values),
         weights=_entry(files.part("weights"), WEIGHTS_SUFFIX),
@@ -196,6 +196,13 @@ class Fields:
         if not isinstance(value, kind):
             raise CheckpointError(f"its side-car has no {name!r} of the right type")
         return value
+
+
+def _shown(text: str) -> str:
+    """Text that people are shown: nothing in it may move the cursor of their terminal."""
+    if not text.isprintable():
+        raise CheckpointError("its side-car has a timestamp that is none")
+    return text
 
 
 def _entry(fields: Fields, suffix: str) -> FileEntry:

@@ -58,6 +58,8 @@ class Saver:
         if found is not None and not at_home:
             # From now on the new folder has all that the run needs.
             self.save()
+        if not at_home:
+            run.folder.write_config(run.config)
         return notes
 
     def due(self, update: int) -> bool:
@@ -108,6 +110,8 @@ class Saver:
         """The last checkpoint. Where none can be written the one before stays, and what is heard of
         is what ended the run."""
         run = self._run
+        if reason == "exception":
+            say(f"[train][warn] interrupted by a failure at step {run.global_step:,}")
         try:
             if reason == "normal":
                 self.save()

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from warpzone.config import TrainConfig
-from warpzone.run.resume import Start, find_start
+from warpzone.run.resume import Start, find_start, saved_config
 from warpzone.run.sidecar import CheckpointError
 from warpzone.train.ladder import describe, out_of_memory, rungs
 from warpzone.train.loop import Result, Run
@@ -41,6 +41,8 @@ def begin(config: TrainConfig, watch: Watch, stop: Stop) -> Run:
 
 def train(config: TrainConfig, watch: Watch, stop: Stop, learn: Callable[[Run], Result]) -> Result:
     """Runs to the end; with `auto_mem`, on ever less memory if need be."""
+    if config.auto_mem and config.resume != "never" and not config.resume_relax_match:
+        config = _as_left(config)
     ladder = rungs(config)
     while True:
         run: Run | None = None
@@ -56,6 +58,16 @@ def train(config: TrainConfig, watch: Watch, stop: Stop, learn: Callable[[Run], 
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def _as_left(config: TrainConfig) -> TrainConfig:
+    """The same command, given again, goes on with what memory allowed before."""
+    saved = saved_config(config)
+    for _, smaller in rungs(config):
+        if saved is not None and not describe(smaller, saved):
+            say(f"[train] the run was left with less, and goes on so: {describe(config, smaller)}")
+            return smaller
+    return config
 
 
 def _next_rung(

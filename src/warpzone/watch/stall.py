@@ -9,8 +9,8 @@ from collections.abc import Callable
 from warpzone.config import TrainConfig
 from warpzone.watch.pulse import PAUSED, Pulse
 
-#: Seconds that a stalled run has to end in good order before it is ended the hard way. Files of a
-#: run bear that at any moment.
+#: Seconds that a stalled run has to get on, towards its end, before it is ended the hard way. Files
+#: of a run bear that at any moment.
 GRACE = 30.0
 FAILED = 1
 
@@ -43,7 +43,7 @@ class Stall:
     def look(self) -> None:
         """Reports a stall, and ends a run that has not ended although it was told to."""
         now = self._now()
-        if self._failed_at is not None and now - self._failed_at > GRACE:
+        if self._failed_at is not None and now - max(self._failed_at, self._pulse.last) > GRACE:
             self._report(f"the run did not end within {GRACE:g} s; leaving without it")
             self._leave(FAILED)
         idle = now - self._pulse.last

@@ -18,6 +18,7 @@ from warpzone.watch.stall import Stall
 from warpzone.watch.ticker import Ticker
 
 if TYPE_CHECKING:
+    from warpzone.eval.evaluate import Outcome
     from warpzone.train.loop import Collected, Run
     from warpzone.train.progress import Progress
 
@@ -71,6 +72,13 @@ class Watcher(Observer):
             say(f"[train][hint] {sentence}")
 
     def between(self, run: Run, progress: Progress) -> None:
+        self._end_if_stalled()
+
+    def evaluated(self, run: Run, outcomes: list[Outcome]) -> None:
+        # After the last evaluation nothing else would.
+        self._end_if_stalled()
+
+    def _end_if_stalled(self) -> None:
         if self._stall is not None and self._stall.verdict:
             raise LearningError(self._stall.verdict)
 

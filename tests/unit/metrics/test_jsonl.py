@@ -1,5 +1,6 @@
 """JSON lines: whole, readable by every tool, whoever writes and whatever happens."""
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -143,6 +144,44 @@ def test_rows_after_a_checkpoint_go_from_parts_too(tmp_path: Path, step: int) ->
     fill(lines, step + 1, step + 3)
     assert steps(tmp_path) == [*expected, step + 1, step + 2, step + 3]
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_plain_part_that_a_crash_left_does_not_come_back(tmp_path: Path) -> None:
+    lines = JsonLines(tmp_path)
+    fill(lines, 10, 19)
+    part = rotation.rotate(lines, NAME)
+    plain = part.read_bytes()
+    rotation.compress(tmp_path, NAME)
+    part.write_bytes(plain)  # As if the process had died before it took the plain part away.
+    assert rotation.drop_after(lines, NAME, 5) == 10
+    assert steps(tmp_path) == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "changed"])
+def test_a_damaged_part_is_read_as_far_as_it_goes(tmp_path: Path, damage: str) -> None:
+    lines = JsonLines(tmp_path)
+    for part in range(2):
+        fill(lines, 10 * part, 10 * part + 9)
+        rotation.rotate(lines, NAME)
+    rotation.compress(tmp_path, NAME)
+    path = tmp_path / "metrics-0002.jsonl.gz"
+    whole = path.read_bytes()
+    changed = bytes([*whole[:-6], whole[-6] ^ 1, *whole[-5:]])
+    path.write_bytes({"cut": whole[:-9], "garbage": b"no gzip", "changed": changed}[damage])
+    left = steps(tmp_path)
+    assert left == list(range(len(left)))
+    assert len(left) >= 10
+    assert rotation.drop_after(lines, NAME, 30) == 0
+    assert steps(tmp_path) == left
+    for packed in tmp_path.glob("*.gz"):
+        assert gzip.decompress(packed.read_bytes())
+
+
+def test_rows_without_a_step_stay(tmp_path: Path) -> None:
+    lines = JsonLines(tmp_path)
+    lines.append(NAME, [{"global_step": None}, {"global_step": 9}, {"other": 1}])
+    assert rotation.drop_after(lines, NAME, 5) == 1
+    assert list(rotation.read_rows(tmp_path, NAME)) == [{"global_step": None}, {"other": 1}]
 
 
 def test_nothing_to_drop(tmp_path: Path) -> None:

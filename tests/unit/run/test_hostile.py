@@ -33,6 +33,16 @@ class Bomb:
         return os.system, (f"touch {self.path}",)
 
 
+class Greedy:
+    """Unpickled, it is made by a call that PyTorch allows and that takes memory."""
+
+    def __init__(self, make: Any, size: int) -> None:
+        self.call = make, (size,)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.call
+
+
 def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
@@ -57,6 +67,15 @@ def test_a_pickle_is_not_unpickled(tmp_path: Path) -> None:
     for path in (plain, torchy, legacy):
         refused(lambda path=path: safe.read_state(path))  # type: ignore[misc]
     assert not target.exists()
+
+
+@pytest.mark.parametrize("make", [bytearray, torch.FloatTensor])
+def test_a_call_that_takes_memory_is_not_made(tmp_path: Path, make: Any) -> None:
+    path = tmp_path / "greedy.state.pt"
+    torch.save({"a": Greedy(make, 1 << 30)}, path)
+    said = refused(lambda: safe.read_state(path))
+    assert "holds what a state file must not hold" in said
+    assert make.__name__ in said
 
 
 def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
@@ -172,6 +191,7 @@ def test_a_name_that_leaves_the_folder_is_refused(tmp_path: Path, name: str) -> 
     [
         ("version", 2), ("version", True), ("config", []), ("shapes", {"a": [1.5]}), ("files", {}),
         ("save_state", {"global_step": -1}), ("algo", 7), ("world", "1"), ("best", {"update": "x"}),
+        ("timestamp", "\x1b[2J"),
     ],
 )  # fmt: skip
 def test_a_field_of_the_wrong_kind_is_refused(tmp_path: Path, field: str, value: Any) -> None:

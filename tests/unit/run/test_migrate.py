@@ -76,6 +76,21 @@ def test_another_assumption_and_no_backup(old: Path) -> None:
     assert not list(old.glob("*.bak"))
 
 
+def test_a_backup_is_whole_or_not_there(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(source: Path, target: Path) -> None:
+        target.write_text(source.read_text()[:10])
+        raise OSError(28, "No space left on device")
+
+    before = contents(old)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copy2", half)
+        assert backfill_main(["--root", str(old)]) == 1
+    assert contents(old) == before
+    assert backfill_main(["--root", str(old)]) == 0
+    name = "a3c_world1_stage1_0002000.json"
+    assert (old / f"{name}.bak").read_text() == before[name]
+
+
 def test_wrong_use_of_the_script(capsys: OUT, old: Path) -> None:
     assert backfill_main(["--root", str(old / "nowhere")]) == 2
     assert backfill_main(["--root", str(old), "--assume-rollout-steps", "0"]) == 2
@@ -115,6 +130,9 @@ def test_verify_finds_what_is_wrong(capsys: OUT, run: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     assert main(["checkpoints", "verify", str(run)]) == 1
     assert "0000002: ppo_world1_stage1_0000002.state.pt has" in capsys.readouterr().out
+    for action in ("list", "verify", "prune", "migrate"):
+        assert main(["checkpoints", action, str(path)]) == 2
+        assert "is no folder" in capsys.readouterr().err
 
 
 def test_prune_keeps_the_best(capsys: OUT, run: Path) -> None:

@@ -9,10 +9,12 @@ import torch
 from snapshots import snapshot
 from tiny_runs import make_agent, same, tiny
 
+from warpzone.cli.main import main
 from warpzone.config import ConfigError, TrainConfig, from_dict
 from warpzone.run import resume
 from warpzone.run.checkpoints import Checkpoints
-from warpzone.run.folder import RunFolder, load_agent
+from warpzone.run.files import sha256
+from warpzone.run.folder import RunFolder, load_agent, load_config
 from warpzone.run.matching import FREE, NETWORK, compare
 from warpzone.run.resume import find_start, newest_run
 
@@ -20,6 +22,7 @@ from warpzone.run.resume import find_start, newest_run
 def run_with(root: Path, name: str, *updates: int, **changes: Any) -> Path:
     config = tiny(runs_dir=str(root), run_name=name, **changes)
     folder = RunFolder.create(config)
+    folder.write_config(config)
     folder.close()
     for update in updates:
         Checkpoints(folder.checkpoints).write(snapshot(update, config=config))
@@ -79,16 +82,22 @@ def test_everything_passed_over_is_named(tmp_path: Path) -> None:
     assert relaxed.checkpoint.sidecar.config["lr"] == 0.5
 
 
-def test_the_search_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     run_with(tmp_path, "far", 1)
     for index in range(30):
         (tmp_path / f"file{index}").write_text("")
     monkeypatch.setattr(resume, "MOST_FILES", 20)
-    found, _ = start(tmp_path, "auto")
+    found, said = start(tmp_path, "auto")
     assert found.checkpoint is None
+    assert f"[train][warn] looked at 20 files below {tmp_path}, and no further" in said
+    assert main(["checkpoints", "verify", str(tmp_path)]) == 0
+    assert "1 checkpoints are whole" in capsys.readouterr().out  # Whoever asks for all gets all.
     monkeypatch.setattr(resume, "MOST_FILES", 200)
-    found, _ = start(tmp_path, "auto")
+    found, said = start(tmp_path, "auto")
     assert found.checkpoint is not None
+    assert not any("no further" in line for line in said)
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
@@ -115,6 +124,38 @@ def test_latest_is_the_run_that_wrote_last(tmp_path: Path) -> None:
     assert found.folder == second
     with pytest.raises(ConfigError, match="there is no run"):
         start(tmp_path, "latest", "third")
+    broken = tmp_path / "fourth" / "checkpoints"
+    broken.mkdir(parents=True)
+    (broken / "ppo_world1_stage1_latest.json").symlink_to(tmp_path / "nothing")
+    assert newest_run(tmp_path) == second
+
+
+def test_a_file_that_cannot_be_read_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bad sector, another user's file, or one that its run took away just now."""
+    run = run_with(tmp_path, "mine", 1, 2)
+
+    def read(path: Path) -> str:
+        if path.name.endswith("2.state.pt"):
+            raise OSError(5, "Input/output error")
+        return sha256(path)
+
+    monkeypatch.setattr("warpzone.run.checkpoints.sha256", read)
+    found, said = start(tmp_path, "auto", "mine")
+    assert found.checkpoint.sidecar.global_update == 1
+    stem = run / "checkpoints" / "ppo_world1_stage1_0000002"
+    assert said[0] == (f"[train][warn] passed over {stem}: it cannot be read: Input/output error")
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[1, 2]", b"\xff\xfe", b"[" * 100_000, b'{"num_envs": "x"}']
+)
+def test_a_configuration_that_is_none_is_refused(tmp_path: Path, text: bytes) -> None:
+    run = run_with(tmp_path, "mine", 1)
+    (run / "config.json").write_bytes(text)
+    with pytest.raises(ConfigError, match=r"config\.json cannot be used"):
+        load_config(run)
 
 
 def test_a_first_checkpoint_that_was_never_finished(tmp_path: Path) -> None:
@@ -154,6 +195,7 @@ def test_old_configurations_load() -> None:
 def test_agents_load_from_every_kind_of_file(tmp_path: Path) -> None:
     config = tiny(runs_dir=str(tmp_path), run_name="one")
     folder = RunFolder.create(config)
+    folder.write_config(config)
     agent = make_agent(config)
     with pytest.raises(ConfigError, match="no weights yet"):
         load_agent(folder.path)
@@ -188,3 +230,14 @@ def test_agents_load_from_every_kind_of_file(tmp_path: Path) -> None:
         load_agent(alone)
     with pytest.raises(ConfigError, match="there are no weights"):
         load_agent(tmp_path / "nothing")
+
+
+def test_a_run_that_goes_on_takes_away_half_files(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "mine", 1)
+    for place in (run, run / "checkpoints", run / "metrics"):
+        place.mkdir(exist_ok=True)
+        (place / ".latest.parquet.4711-0123abcd").write_bytes(b"half")
+    folder = RunFolder.reopen(run)
+    folder.rewind(tiny(), 0)
+    folder.close()
+    assert list(run.rglob("*.4711-*")) == []

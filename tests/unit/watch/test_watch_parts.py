@@ -120,6 +120,21 @@ def test_a_stalled_run_that_does_not_end_is_left() -> None:
     assert said[-1] == "the run did not end within 30 s; leaving without it"
 
 
+def test_a_run_that_gets_on_after_a_stall_may_end_by_itself() -> None:
+    time = Time()
+    watched, pulse, _, left = stall(time, fail_on_stall=True)
+    time.now += 101
+    watched.look()
+    for _ in range(10):  # The rest of an update that takes minutes.
+        time.now += GRACE
+        pulse.last = time.now
+        watched.look()
+    assert left == []
+    time.now += GRACE + 1
+    watched.look()
+    assert left == [1]
+
+
 # --- pulse and heartbeat -------------------------------------------------------------------------
 def test_the_pulse_measures_steps_of_one_rollout() -> None:
     pulse, seconds = Pulse(), list[float]()

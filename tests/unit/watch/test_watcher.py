@@ -130,6 +130,22 @@ def test_a_stall_can_end_the_run(tmp_path: Path) -> None:
     assert len(rows) == run.global_update  # The update at hand was written down.
 
 
+def test_a_stall_in_the_last_evaluation_ends_the_run_too(tmp_path: Path) -> None:
+    config = tiny(runs_dir=str(tmp_path), run_name="run", stall_timeout=100.0, fail_on_stall=True)
+    watcher = Watcher(config)
+    run = Run(config, [watcher])
+    watcher.started(run)
+    try:
+        watcher.evaluated(run, [])
+        assert watcher._stall is not None
+        watcher._stall.verdict = "no progress"
+        with pytest.raises(LearningError, match="no progress"):
+            watcher.evaluated(run, [])
+    finally:
+        watcher.ended(run, "exception")
+        run.close()
+
+
 def test_hints_are_said_and_carried_by_the_heartbeat(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
