@@ -80,7 +80,7 @@ def measure(mode: str, config: TrainConfig, warmup: float) -> Row:
             run.learn(Watch(config))
             duration = time.perf_counter() - began
         finally:
-            run.collector.close()
+            run.close()
             samples = gpu.stop() if gpu is not None else []
         text = (run.folder.path / METRICS).read_text()
     rows = [json.loads(line) for line in text.splitlines()]

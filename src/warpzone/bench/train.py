@@ -170,7 +170,7 @@ class Rig:
         """Stops all engines."""
         self.groups.close()
         for run in self.runs.values():
-            run.collector.close()
+            run.close()
 
     def _next_actions(self) -> list[NDArray[np.int64]]:
         self._turn = (self._turn + 1) % _PLAN
@@ -245,6 +245,7 @@ def _interesting(config: TrainConfig) -> dict[str, Any]:
         "algo",
         "encoder",
         "encoder_width",
+        "encoder_channels",
         "hidden_size",
         "memory",
         "size",

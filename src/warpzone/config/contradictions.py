@@ -11,6 +11,11 @@ from warpzone.env.actions import BUTTONS, action_table
 from warpzone.env.stages import parse_stages
 
 RIGHT = BUTTONS["RIGHT"]
+#: Convolutions of the nature encoder.
+NATURE = 3
+#: Stages of impala: each halves the picture.
+MOST_STAGES = 8
+MOST_CHANNELS = 4096
 
 if TYPE_CHECKING:
     from warpzone.config import TrainConfig
@@ -56,7 +61,8 @@ def contradictions(config: TrainConfig) -> Iterator[Refusal]:
     )
     yield (
         config.epochs > 1 and config.algo != "ppo",
-        f"--epochs {config.epochs} needs --algo ppo; {config.algo} learns from a rollout once",
+        f"--epochs {config.epochs} needs --algo ppo; {config.algo} learns from a rollout once: "
+        "add --epochs 1",
     )
     yield (
         config.target_kl > 0 and config.algo != "ppo",
@@ -66,6 +72,7 @@ def contradictions(config: TrainConfig) -> Iterator[Refusal]:
         config.compile and config.cuda_graphs,
         "--compile and --cuda-graphs exclude each other; add --no-cuda-graphs",
     )
+    yield from _channels(config)
     yield (
         config.memory == "gtrxl" and config.hidden_size % config.memory_heads != 0,
         f"--hidden-size {config.hidden_size} does not divide into "
@@ -91,6 +98,32 @@ def contradictions(config: TrainConfig) -> Iterator[Refusal]:
     yield from _starts(config)
 
 
+def _channels(config: TrainConfig) -> Iterator[Refusal]:
+    given = config.encoder_channels
+    try:
+        channels = config.channels
+    except ValueError:
+        channels = (0,)
+    yield (
+        any(not 1 <= count <= MOST_CHANNELS for count in channels),
+        f"--encoder-channels are whole numbers from 1 to {MOST_CHANNELS:,} such as 16,32,32, "
+        f"not {given!r}",
+    )
+    yield (
+        bool(channels) and config.observation == "tiles",
+        "--encoder-channels is about pictures; tiles have an encoder of their own",
+    )
+    yield (
+        bool(channels) and config.encoder == "nature" and len(channels) != NATURE,
+        f"the nature encoder has {NATURE} convolutions and needs as many --encoder-channels, "
+        f"not {len(channels)}",
+    )
+    yield (
+        len(channels) > MOST_STAGES,
+        f"--encoder-channels has {len(channels)} stages; after {MOST_STAGES} no picture is left",
+    )
+
+
 def _rewards(config: TrainConfig) -> Iterator[Refusal]:
     for name in ("reward_distance_weight", "reward_scale", "death_penalty"):
         steps, final = f"{name}_anneal_steps", f"{name}_final"
@@ -113,6 +146,9 @@ def _rewards(config: TrainConfig) -> Iterator[Refusal]:
         or config.reward_scale_start != 1.0
         or config.reward_scale_final is not None
         or config.milestone_interval > 0
+        or config.reward_distance_weight_final is not None
+        or config.death_penalty_start is not None
+        or config.death_penalty_final is not None
     )
     yield (
         config.reward == "gym" and shaped,
@@ -122,6 +158,11 @@ def _rewards(config: TrainConfig) -> Iterator[Refusal]:
 
 def _stages(config: TrainConfig) -> Iterator[Refusal]:
     several = len(set(parse_stages(config.stages))) > 1
+    yield (
+        config.stop_at_clears > config.most_clears,
+        f"--stop-at-clears {config.stop_at_clears} is never reached: an evaluation has "
+        f"{config.most_clears} start delays",
+    )
     yield (
         config.whole_game and (config.stage_span > 0 or config.random_stage),
         "--whole-game plays every stage in turn; leave out --stage-span and --random-stage",

@@ -14,6 +14,8 @@ class NetworkConfig:
     """Convolutional encoder."""
     encoder_width: float = 1.0
     """Multiplies the encoder's channels."""
+    encoder_channels: str = ""
+    """Channels of each convolution (nature) or stage (impala), as 16,32,32; the usual if empty."""
     impala_blocks: int = 2
     """Residual blocks in each stage of the impala encoder."""
     hidden_size: int = 512
@@ -30,3 +32,10 @@ class NetworkConfig:
     """Also feed the action of the step before."""
     noisy: bool = False
     """NoisyNet heads; the noise is drawn once for each rollout."""
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """`encoder_channels` as numbers; ValueError if they are none."""
+        if not self.encoder_channels:
+            return ()
+        return tuple(int(count) for count in self.encoder_channels.split(","))

@@ -8,6 +8,9 @@ from typing import Any, Literal
 from warpzone.env.options import TILES
 from warpzone.env.stages import NUM_STAGES, parse_stages, stage_name
 
+#: Of one stage in an evaluation: 0 to 30 frames.
+START_DELAYS = 31
+
 
 @dataclass(frozen=True)
 class PlayConfig:
@@ -69,11 +72,18 @@ class PlayConfig:
             return TILES
         return self.size * (3 if self.color else 1), self.size
 
+    @property
+    def most_clears(self) -> int:
+        """Start delays of an evaluation, of all stages together; the whole game is its first."""
+        return START_DELAYS * max(1, len(set(parse_stages(self.stages))))
+
 
 def folded(config: PlayConfig) -> dict[str, Any]:
     """What `world`, `stage`, `stage_span`, `random_stage` and `whole_game` make of `stages`; doing
     it again changes nothing. ValueError if that is no set of stages."""
     if config.whole_game:
+        if config.world or config.stage:
+            raise ValueError("--whole-game starts with 1-1; leave out --world and --stage")
         return {"stages": "game", "world": 0, "stage": 0}
     stages = config.stages
     if config.world or config.stage:

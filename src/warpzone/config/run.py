@@ -29,6 +29,6 @@ class RunConfig:
     eval_interval: int = 0
     """Evaluate every this many steps and keep the best weights; 0 only at the end."""
     stop_at_clears: int = 0
-    """Stop as soon as an evaluation clears this many of the 31 start delays; 0 never does."""
+    """Stop as soon as an evaluation clears this many start delays (31 a stage); 0 never does."""
     log_interval: int = 1
     """Write metrics every this many updates."""

@@ -274,6 +274,7 @@ class Collector:
             self._restart()
         else:
             sums = {name: state["episodes"][name][:count] for name in sums}
+            self.guide.starts.unplayed = False
         self.episodes.load_state_dict({**state["episodes"], **sums})
         self._counted = self.episodes.total
         if "guide" in state:

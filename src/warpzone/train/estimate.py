@@ -18,6 +18,7 @@ from warpzone.model.agent import Agent
 from warpzone.run.folder import model_spec
 from warpzone.train.actor import Actor
 from warpzone.train.collector import Store
+from warpzone.train.replaying import replay_spec
 
 META = torch.device("meta")
 #: Heap of a lane: machine, history and its place in the pool (measured, rounded up).
@@ -51,7 +52,7 @@ def count_memory(config: TrainConfig) -> Memory:
     parameters = sum(parameter.numel() for parameter in agent.parameters())
     # Averaged weights, and those that play while others learn.
     copies = 1 + COPIES_TO_LEARN + (config.ema > 0) + config.overlap_collect
-    on_host = ("rewards", "terminated", "truncated", "age")
+    on_host = ("rewards", "terminated", "truncated", "forced", "age")
     tensors = [(name, part) for store in stores for name, part in vars(store).items()]
     frame = prod(config.picture)
     device = {
@@ -65,7 +66,7 @@ def count_memory(config: TrainConfig) -> Memory:
         "lanes": config.num_envs * (LANE_BYTES + 2 * frame),
     }
     if config.per:
-        device["replay"] = int(config.per_memory_gb * 2**30)
+        device["replay"] = replay_spec(config, agent).memory_bytes
     return Memory(parameters, device, host)
 
 
@@ -142,7 +143,9 @@ def describe(config: TrainConfig) -> str:
 def _refuse_uncountable(config: TrainConfig) -> None:
     frames = (config.rollout_steps + config.frame_stack) * config.num_envs * prod(config.picture)
     width = config.hidden_size * max(1.0, config.encoder_width)
-    wide = width * max(width if config.memory != "none" else 0, 64 * prod(config.picture))
+    wide = width * max(
+        width if config.memory != "none" else 0, max((64, *config.channels)) * prod(config.picture)
+    )
     if max(frames, wide * max(1.0, config.encoder_width)) > MOST_ELEMENTS:
         raise ConfigError(
             "this run needs more memory than can be counted; lower --num-envs, --rollout-steps, "

@@ -293,7 +293,7 @@ class Learner:
         entropy = masked_mean(entropy_of(logits), free)
         self._backward(policy, value_loss(values, returns.targets), entropy, pieces)
 
-    def _vtrace_lanes(self, part: Rollout, pieces: int, weights: Tensor | None = None) -> Tensor:
+    def _vtrace_lanes(self, part: Rollout, pieces: float, weights: Tensor | None = None) -> Tensor:
         """weights: one for each lane, of replayed ones. Returns the value errors, [T, B]."""
         config = self.config
         logits, values = self._sequence(part)
@@ -329,10 +329,12 @@ class Learner:
             return
         errors = []
         for pieces in self._pieces(torch.arange(batch.rollout.lanes, device=self.device)):
+            total = sum(len(chosen) for chosen in pieces)
             for chosen in pieces:
                 part = replaying.warmed_up(batch.rollout.select(chosen))
                 weights = batch.weights[chosen]
-                errors.append(self._vtrace_lanes(part, len(pieces), weights))
+                # The last piece may be a smaller one, and counts for as much less.
+                errors.append(self._vtrace_lanes(part, total / len(chosen), weights))
             self._step()
         replaying.learned(batch, torch.cat(errors, 1))
 
@@ -342,10 +344,10 @@ class Learner:
         policy: PolicyLoss,
         loss_value: Tensor,
         entropy: Tensor,
-        pieces: int,
+        pieces: float,
         sums: Tensor | None = None,
     ) -> None:
-        """Adds the gradient of one of the `pieces` minibatches of an optimiser step."""
+        """Adds the gradient of a minibatch that is one of `pieces` parts of an optimiser step."""
         config = self.config
         loss = policy.loss + config.value_coef * loss_value - self._entropy_bonus * entropy
         self.updater.backward(loss / pieces)

@@ -95,14 +95,8 @@ class Run:
         #: Who plays: a copy if the other one learns at the same time.
         self.acting = copy.deepcopy(self.agent) if config.overlap_collect else self.agent
         self.learner = Learner(config, self.agent, self.device)
-        groups = make_groups(config, self.rom, self.native, pinned=self.device.type == "cuda")
-        try:
-            self.collector = Collector(config, self.acting, groups, self.device)
-        except BaseException:
-            groups.close()
-            raise
         #: What the run is doing, for those who watch it.
-        self.pulse = self.collector.pulse = self.learner.pulse = Pulse()
+        self.pulse = self.learner.pulse = Pulse()
         self.global_step = 0
         self.global_update = 0
         self.best_clears = -1
@@ -122,18 +116,18 @@ class Run:
         #: Whether lanes and weights are those between two updates.
         self.between = True
         start = start if start is not None else Start()
-        try:
+        # What is open is closed again if the rest cannot be made.
+        with ExitStack() as undo:
+            groups = make_groups(config, self.rom, self.native, pinned=self.device.type == "cuda")
+            undo.callback(groups.close)
+            self.collector = Collector(config, self.acting, groups, self.device)
+            self.collector.pulse = self.pulse
             self.folder = start.open_folder(config)
-        except BaseException:
-            groups.close()
-            raise
-        self.saver = Saver(self)
-        try:
+            undo.callback(self.folder.close)
+            self.saver = Saver(self)
             #: What could not be taken up of the checkpoint that the run goes on from.
             self.notes = self.saver.begin(start)
-        except BaseException:
-            self.close()
-            raise
+            undo.pop_all()
         self._looked = time.perf_counter()
         self._began_at = self.global_update
 
@@ -164,10 +158,12 @@ class Run:
             raise
         finally:
             with ExitStack() as stack:
-                # Everybody hears of the end, whatever happens to the one before.
+                # Everybody hears of the end, whatever happens to the one before; only then may
+                # another process write here.
+                stack.callback(self.close)
                 for observer in reversed(self.observers):
                     stack.callback(observer.ended, self, reason)
-                stack.callback(self.close)
+                stack.callback(self.collector.close)
                 self.saver.save_last(reason)
         return Result(
             self.folder.path, self.global_step, self.seconds, self.best_clears, self.outcomes
@@ -244,7 +240,11 @@ class Run:
 
     def _collect(self, version: int) -> Collected:
         collector = self.collector
-        rollout = collector.collect()
+        try:
+            rollout = collector.collect()
+        except (ValueError, OSError) as error:
+            # Elsewhere these are bad input or a full disk, and one sentence is enough.
+            raise RuntimeError(f"collecting failed: {error}") from error
         episodes = collector.episodes.take()
         summary = {**collector.episodes.summary(), **collector.guide.metrics()}
         return Collected(rollout, version, collector.clock.take(), episodes, summary)

@@ -78,9 +78,13 @@ class Progress:
             f"policy {row['loss_policy']:.4f}, value {row['loss_value']:.4f}, "
             f"entropy {row['entropy']:.3f}",
         )
+        if row["updates_skipped"]:
+            skipped = f"{row['updates_skipped']:,.0f} optimiser steps"
+            table.add_row("skipped", f"{skipped}: their loss or gradient was not finite")
+        # Of the update: what is collected while learning comes on top.
         shares = [(k[5:], v) for k, v in row.items() if k.startswith("time_") and v is not None]
-        total = sum(v for _, v in shares) or 1.0
-        table.add_row("time split", ", ".join(f"{k} {v / total:.0%}" for k, v in shares))
+        split = (f"{name} {seconds * row['updates_per_sec']:.0%}" for name, seconds in shares)
+        table.add_row("time split", ", ".join(split))
         return table
 
 

@@ -36,7 +36,6 @@ def make_row(
     """Counters, speeds, losses, episodes, and whose the seconds were."""
     config = run.config
     rate = config.steps_per_update / seconds.elapsed
-    left = max(0, config.max_steps - run.global_step)
     owners = _owners(run, collected, seconds)
     return {
         "timestamp": time.time(),
@@ -46,12 +45,19 @@ def make_row(
         "env_steps_per_sec": rate,
         "env_frames_per_sec": rate * config.frame_skip,
         "updates_per_sec": 1.0 / seconds.elapsed,
-        "eta": left / rate,
+        "eta": _left(run, rate),
         "policy_lag": lag,
         **losses,
         **collected.summary,
         **{f"time_{owner}": value for owner, value in sorted(owners.items())},
     }
+
+
+def _left(run: Run, rate: float) -> float:
+    """Seconds until the steps are done or the time is up, whatever comes first."""
+    config = run.config
+    steps = max(0, config.max_steps - run.global_step) / rate
+    return min(steps, max(0.0, config.max_time * 60 - run.seconds)) if config.max_time else steps
 
 
 def _owners(run: Run, collected: Collected, seconds: Seconds) -> dict[str, float]:

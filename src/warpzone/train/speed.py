@@ -61,7 +61,8 @@ def forecast(config: TrainConfig, device: torch.device) -> str:
     if config.max_time:
         text += f"; stops after {config.max_time:g} min"
     if config.stop_at_clears:
-        text += f"; stops once {config.stop_at_clears} of 31 start delays are cleared"
+        text += f"; stops once {config.stop_at_clears} of {config.most_clears} start delays are "
+        text += "cleared"
     return text
 
 
@@ -116,8 +117,10 @@ def _learning(config: TrainConfig, agent: Agent, device: torch.device) -> Callab
     before = torch.zeros(steps, dtype=torch.int64, device=device)
     starts = torch.zeros(steps, dtype=torch.bool, device=device)
     state = agent.initial_state(steps[1], device=device)
-    passes = config.epochs if config.algo == "ppo" else 1
-    done = 0
+    passes = float(config.epochs)
+    if config.per:
+        passes += config.per_segments / config.num_envs / config.per_sample_interval
+    done = 0.0
 
     def learn() -> int:
         nonlocal done
@@ -128,7 +131,7 @@ def _learning(config: TrainConfig, agent: Agent, device: torch.device) -> Callab
         if device.type == "cuda":
             torch.cuda.synchronize()
         before_this, done = done // passes, done + steps[0] * steps[1]
-        return done // passes - before_this
+        return int(done // passes - before_this)
 
     return learn
 

@@ -105,6 +105,8 @@ class Starts:
         sequence = parse_start(config.scripted_sequence) if config.scripted_sequence else b""
         self.script = sequence + forward * config.scripted_forward_frames
         self._push = forward * config.auto_bootstrap_frames
+        #: Whether the games of all lanes have begun and not been played yet.
+        self.unplayed = True
         self._playing = False
         self._pushed_at = -1
 
@@ -114,16 +116,17 @@ class Starts:
         return bool(self._push)
 
     def before(self, groups: Sequence[LaneGroup], global_step: int) -> None:
-        """Before a rollout: gives the script to the lanes, or takes it away. The first episodes of
-        a run have begun already, but not been played."""
+        """Before a rollout: gives the script to the lanes, or takes it away. Games that have begun
+        already, but not been played, get theirs now."""
         limit = self.config.scripted_steps
         wanted = bool(self.script) and not (limit and global_step >= limit)
+        unplayed, self.unplayed = self.unplayed, False
         if wanted == self._playing:
             return
         self._playing = wanted
         for group in groups:
             group.vector.set_script(self.script if wanted else b"")
-            if wanted and global_step == 0:
+            if wanted and unplayed:
                 group.vector.force(range(group.count), self.script)
 
     def after(self, groups: Sequence[LaneGroup], updates: int, distance: float) -> None:

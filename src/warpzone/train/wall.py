@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from warpzone.env.actions import action_table
-from warpzone.env.stages import stage_name
 from warpzone.train.lanes import COLUMN
 from warpzone.train.observer import Observer
 
@@ -89,8 +88,9 @@ def _place(run: Run, lane: int) -> dict[str, Any]:
     for group in run.collector.groups:
         if group.lanes.start <= lane < group.lanes.stop:
             info = group.info[lane - group.lanes.start]
-            stage = int(info[COLUMN["start_stage"]])
-            return {"stage": stage_name(stage), "x": int(info[COLUMN["x_pos"]])}
+            # Not where it began, which the whole game has no number for, but where it is.
+            world, stage, x = (int(info[COLUMN[name]]) for name in ("world", "stage", "x_pos"))
+            return {"stage": f"{world}-{stage}", "x": x}
     raise IndexError(f"there is no lane {lane}")
 
 

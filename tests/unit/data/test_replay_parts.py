@@ -133,6 +133,18 @@ def test_of_a_repeated_slot_the_larger_weight_stays(kind: str) -> None:
     assert sampler.get(torch.tensor([5])).tolist() == [9.0]
 
 
+def test_random_numbers_of_another_device_are_left_alone() -> None:
+    saved = ScanSampler(6, 0, "cpu")
+    saved.set(torch.tensor([0, 3]), torch.tensor([2.0, 5.0]))
+    # A CUDA generator's state is 16 bytes.
+    state = saved.state_dict() | {"generator": torch.zeros(16, dtype=torch.uint8)}
+    sampler, untouched = ScanSampler(6, 1, "cpu"), ScanSampler(6, 1, "cpu")
+    sampler.load_state_dict(state)
+    untouched.set(torch.tensor([0, 3]), torch.tensor([2.0, 5.0]))
+    assert sampler.get(torch.arange(4)).tolist() == [2.0, 0.0, 0.0, 5.0]
+    assert torch.equal(sampler.sample(20, 6)[0], untouched.sample(20, 6)[0])
+
+
 def test_importance_weights() -> None:
     probability = torch.tensor([0.5, 0.25, 0.125])
     weights = importance_weights(probability, 8, beta=0.5)

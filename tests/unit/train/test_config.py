@@ -6,6 +6,8 @@ import pytest
 from tiny_runs import tiny
 
 from warpzone.config import ConfigError, TrainConfig, from_dict, load_preset, preset_names
+from warpzone.config.play import START_DELAYS
+from warpzone.eval.cases import DELAYS
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"num_envs": 0}, "--num-envs must be at least 1"),
@@ -31,7 +33,17 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"compile": True}, "exclude each other"),
     ({"memory": "gtrxl", "memory_heads": 3}, "does not divide into 3 attention heads"),
     ({"stages": "9-1"}, "'9-1' is not a stage"),
+    ({"whole_game": True, "world": 3}, "leave out --world and --stage"),
+    ({"whole_game": True, "stage": 2}, "leave out --world and --stage"),
+    ({"stop_at_clears": 32}, "an evaluation has 31 start delays"),
+    ({"stop_at_clears": 63, "stages": "1-1,1-2,1-1"}, "an evaluation has 62 start delays"),
+    ({"stop_at_clears": 32, "whole_game": True}, "an evaluation has 31 start delays"),
     ({"actions": "all"}, "all"),
+    ({"encoder_channels": "16,32,many"}, "whole numbers from 1 to 4,096 such as 16,32,32"),
+    ({"encoder_channels": "16,0,32"}, "whole numbers from 1"),
+    ({"encoder_channels": "16,32"}, "the nature encoder has 3 convolutions"),
+    ({"encoder_channels": "1," * 8 + "1", "encoder": "impala"}, "no picture is left"),
+    ({"encoder_channels": "8,8,8", "observation": "tiles"}, "is about pictures"),
 ]
 
 
@@ -41,6 +53,11 @@ def test_nonsense_is_refused(changes: dict[str, Any], reason: str) -> None:
         tiny(**changes)
     assert reason in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_an_evaluation_has_as_many_start_delays_as_are_counted() -> None:
+    assert len(DELAYS) == START_DELAYS
+    assert tiny(stages="1-1,1-2", stop_at_clears=62).most_clears == 62
 
 
 def test_a_width_that_heads_do_not_divide_is_fine_without_them() -> None:

@@ -12,7 +12,7 @@ from warpzone.model.agent import Agent  # noqa: E402
 from warpzone.run.folder import model_spec  # noqa: E402
 from warpzone.train import estimate  # noqa: E402
 from warpzone.train.collector import Store  # noqa: E402
-from warpzone.train.speed import Speeds  # noqa: E402
+from warpzone.train.speed import Speeds, _learning  # noqa: E402
 
 SMALL = TrainConfig(
     num_envs=8, rollout_steps=16, minibatch=64, size=42, hidden_size=32, max_steps=512
@@ -53,6 +53,29 @@ def test_replay_and_averaged_weights_count() -> None:
     assert more.device["replay"] == 2**29
     part = "network and optimiser"
     assert more.device[part] - plain.device[part] == 4 * plain.parameters
+
+
+def test_a_replay_without_room_is_refused_before_the_run() -> None:
+    config = SMALL.replace(algo="vtrace", epochs=1, per=True, per_memory_gb=1e-6)
+    with pytest.raises(ConfigError, match="cannot hold one segment"):
+        estimate.count_memory(config)
+
+
+def test_what_arrives_with_every_step_is_on_the_host() -> None:
+    steps, lanes = SMALL.rollout_steps, SMALL.num_envs
+    # A reward, three answers to yes or no, and the age, of one step more.
+    assert estimate.count_memory(SMALL).host["rollouts"] == lanes * (7 * steps + 8 * (steps + 1))
+
+
+def test_replayed_steps_count_into_the_time() -> None:
+    config = SMALL.replace(algo="vtrace", epochs=1, per_memory_gb=0.01, per_segments=24)
+    agent = Agent(model_spec(config, len(action_table(config.actions).masks)))
+    done = []
+    for changes in ({}, {"per": True}, {"per": True, "per_sample_interval": 3}):
+        learn = _learning(config.replace(**changes), agent, CPU)
+        done.append(sum(learn() for _ in range(4)))
+    # Three segments for each lane: four times the work, or twice with every third update.
+    assert done == [256, 64, 128]
 
 
 def test_what_the_machine_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,9 @@ import pytest
 import torch
 from tiny_runs import Recorder, same, tiny
 
-from warpzone.config import TrainConfig
+from warpzone.config import ConfigError, TrainConfig
 from warpzone.metrics.rotation import read_rows
+from warpzone.run.lock import RunLock
 from warpzone.run.resume import find_start
 from warpzone.train.loop import Run
 from warpzone.train.observer import Observer
@@ -220,6 +221,21 @@ def test_weights_that_are_not_numbers_are_not_saved(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="the learner broke"):
         run.train(Recorder())  # type: ignore[arg-type]
     assert run.saver.checkpoints.stems() == []
+
+
+def test_the_folder_is_held_until_everybody_has_written(tmp_path: Path) -> None:
+    class Last(Observer):
+        def ended(self, run: Run, reason: str) -> None:
+            with pytest.raises(ConfigError, match="another process"):
+                RunLock(run.folder.path)
+            heard.append(reason)
+
+    heard: list[str] = []
+    run = Run(config(tmp_path), [Last()])
+    run._evaluate = lambda progress: None  # type: ignore[method-assign]
+    run.train(Recorder())  # type: ignore[arg-type]
+    assert heard == ["normal"]
+    RunLock(run.folder.path).close()
 
 
 def test_budgets_count_earlier_lives(tmp_path: Path) -> None:

@@ -92,6 +92,18 @@ def test_scripted_steps_are_forced() -> None:
     collector.close()
 
 
+@pytest.mark.parametrize("saved", [True, False])
+def test_games_that_start_anew_get_their_script(saved: bool) -> None:
+    config = tiny(scripted_sequence="RIGHT+B:8", stagnation_limit=0)
+    before, after = (make_collector(config, make_agent(config)) for _ in range(2))
+    collect(before, 1)
+    after.load_state_dict(before.state_dict(lanes=saved))
+    (rollout,) = collect(after, 1, first=1)
+    assert rollout.forced[0].all() == (not saved)
+    before.close()
+    after.close()
+
+
 def test_a_script_without_an_action_of_its_own() -> None:
     config = tiny(actions="right", scripted_sequence="LEFT:8")
     collector = make_collector(config, make_agent(config))
@@ -259,6 +271,8 @@ def test_curriculum_follows_learning() -> None:
         ({"death_penalty_start": 1.0}, "negative"),
         ({"milestone_interval": 5}, "--milestone-bonus"),
         ({"reward": "gym", "reward_score_weight": 1.0}, "--reward shaped"),
+        ({"reward": "gym", "death_penalty_start": -1.0}, "--reward shaped"),
+        ({"reward": "gym", "reward_distance_weight_final": 0.0}, "--reward shaped"),
         ({"whole_game": True, "stage_span": 2}, "--whole-game"),
         ({"curriculum": "progress"}, "only one"),
         ({"world": 1, "stage_span": 4, "curriculum": "progress"}, "--random-stage"),

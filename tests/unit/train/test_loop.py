@@ -10,6 +10,8 @@ import torch
 from tiny_runs import Recorder, learn, same, tiny
 
 from warpzone.config import ConfigError
+from warpzone.run.lock import RunLock
+from warpzone.train import loop
 from warpzone.train.lanes import LaneGroup
 from warpzone.train.loop import Run
 
@@ -122,9 +124,10 @@ def test_evaluation_uses_the_average(tmp_path: Path) -> None:
 class Broken:
     """An engine that fails after some steps."""
 
-    def __init__(self, group: LaneGroup, steps: int) -> None:
+    def __init__(self, group: LaneGroup, steps: int, error: type[Exception] = RuntimeError) -> None:
         self._vector = group.vector
         self._left = steps
+        self._error = error
         self.closed = False
         group.vector = self  # type: ignore[assignment]
 
@@ -132,7 +135,7 @@ class Broken:
         self._left -= 1
         self._vector.finish()
         if self._left < 0:
-            raise RuntimeError("the engine broke")
+            raise self._error("the engine broke")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._vector, name)
@@ -154,6 +157,20 @@ def test_a_broken_engine_ends_the_run(tmp_path: Path, overlap: bool, steps: int)
     assert threads() == []
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("error", [ValueError, OSError])
+def test_a_broken_collector_is_no_bad_input(
+    tmp_path: Path, overlap: bool, error: type[Exception]
+) -> None:
+    # The command line makes one sentence of these; a collector that fails is to leave its trace.
+    run = Run(tiny(runs_dir=str(tmp_path), overlap_collect=overlap))
+    Broken(run.collector.groups[1], 5, error)
+    with pytest.raises(RuntimeError, match="collecting failed: the engine broke") as caught:
+        run.train(Recorder())  # type: ignore[arg-type]
+    assert type(caught.value.__cause__) is error
+    assert threads() == []
+
+
 def test_a_failure_in_the_last_rollout_ahead_is_heard(tmp_path: Path) -> None:
     # The run is stopped by its clock while one more rollout is under way.
     run = Run(tiny(runs_dir=str(tmp_path), overlap_collect=True, max_time=1e-9, max_steps=320))
@@ -171,6 +188,44 @@ def test_nothing_is_left_of_a_run_that_cannot_start(tmp_path: Path) -> None:
     assert threads() == []
     rows = (run.folder.path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row)["update"] for row in rows] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("broken", ["Collector", "Saver"])
+def test_what_was_opened_is_closed_when_the_rest_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    closed: list[int] = []
+    close = LaneGroup.close
+    monkeypatch.setattr(LaneGroup, "close", lambda group: (closed.append(1), close(group))[1])
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("no memory for it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, broken, fails)
+        with pytest.raises(RuntimeError, match="no memory for it"):
+            Run(tiny(runs_dir=str(tmp_path), run_name="mine"))
+    assert len(closed) == 2
+    folder = tmp_path / "mine"
+    if folder.exists():
+        RunLock(folder).close()
+
+
+def test_a_run_of_days_on_a_cpu_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = {"max_steps": 10**15, "run_name": "long"}
+    monkeypatch.delenv("MARIO_ALLOW_CPU_AUTO", raising=False)
+    with pytest.raises(ConfigError, match=r"would take \d+ hours on the CPU; lower --max-steps"):
+        learn(tmp_path / "refused", **endless)
+    # A budget of time is one, too.
+    for allowed, changes in (("0", {"max_time": 60.0}), ("1", {})):
+        monkeypatch.setenv("MARIO_ALLOW_CPU_AUTO", allowed)
+        run = Run(tiny(runs_dir=str(tmp_path / allowed), **endless, **changes))
+        run._done = lambda ahead=0, run=run: run.global_update >= 3  # type: ignore
+        shown = Recorder()
+        run.learn(shown)  # type: ignore[arg-type]
+        run.close()
+        assert run.global_update == 3
+        assert (shown.rows[-1]["eta"] <= 3600) == bool(changes)
 
 
 def test_every_second_has_an_owner(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Replay in training: what is stored, when it is learned from, and that it is the same lesson."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,32 @@ def test_a_replayed_segment_teaches_what_the_rollout_taught(
     torch.testing.assert_close(again, errors, rtol=0, atol=1e-5)
     for parameter, gradient in zip(agent.parameters(), fresh, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_a_smaller_last_piece_counts_for_less() -> None:
+    whole = replaying(num_envs=6, minibatch=48, lr=1e-3)
+    (rollout,) = rollouts_of(whole, make_agent(whole))
+    gradients = []
+    for config in (whole, whole.replace(minibatch=16, grad_accum=3)):
+        agent = make_agent(config)
+        learner = Learner(config, agent, CPU)
+        kept = learner.replaying
+        assert kept is not None
+        # Five of six segments: pieces of two, two and one.
+        kept.exchange = partial(_chosen, kept)  # type: ignore[method-assign]
+        learner.updater.step = lambda veto=None: torch.zeros(())  # type: ignore[method-assign]
+        learner._replay(kept, rollout, 0.0)
+        gradients.append([part.grad for part in agent.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+def _chosen(kept: Replaying, rollout: Rollout, progress: float) -> SegmentBatch:
+    kept.replay.push(rollout)
+    slots = torch.arange(5)
+    storage = kept.replay.storage
+    weights, mask = torch.linspace(0.2, 1.0, 5), torch.ones(rollout.length, 5, dtype=torch.bool)
+    return SegmentBatch(storage.gather(slots), weights, mask, slots, storage.serials(slots))
 
 
 @pytest.mark.parametrize("memory", ["none", "gru", "lstm", "gtrxl"])

@@ -133,7 +133,9 @@ class ScanSampler:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._weights.copy_(state["weights"])
         self._largest = state["largest"].to(self.device, torch.float32)
-        self._generator.set_state(state["generator"])
+        # Of another kind of device it does not fit; draws then go on from this one's own.
+        if state["generator"].shape == self._generator.get_state().shape:
+            self._generator.set_state(state["generator"])
 
 
 @dataclass
