@@ -11,6 +11,8 @@ from warpzone import rom as roms
 # What is printed depends on the terminal; the tests' own, and that of the processes they start, is
 # wide enough for every table and has no colours.
 os.environ.update(COLUMNS="120", LINES="40")
+# Measurements of tests are nobody's; those that look at them name a ledger of their own.
+os.environ["WARPZONE_LEDGER"] = os.devnull
 for _name in ("FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(_name, None)
 

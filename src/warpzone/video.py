@@ -36,9 +36,13 @@ def write_video(path: Path, frames: Iterable[Image], *, scale: int = 3, fps: int
 def _write_mp4(path: Path, frames: Iterable[Image], scale: int, fps: int) -> int:
     try:
         ffmpeg = import_module("imageio_ffmpeg")
-    except ImportError as error:
+        ffmpeg.get_ffmpeg_exe()
+    except (ImportError, RuntimeError) as error:
+        # The package is there without the program on systems that it has no binary for.
         raise VideoError(
-            "writing an .mp4 needs imageio-ffmpeg: pip install imageio-ffmpeg"
+            "writing an .mp4 needs ffmpeg: pip install imageio-ffmpeg, or install ffmpeg itself"
+            if isinstance(error, RuntimeError)
+            else "writing an .mp4 needs imageio-ffmpeg: pip install imageio-ffmpeg"
         ) from error
     writer = None
     count = 0
@@ -59,7 +63,8 @@ def _write_mp4(path: Path, frames: Iterable[Image], scale: int, fps: int) -> int
             writer.send(np.ascontiguousarray(picture))
             count += 1
     except OSError as error:
-        raise VideoError(f"ffmpeg could not write the video: {error}") from error
+        said = " ".join(str(error).split())
+        raise VideoError(f"ffmpeg could not write the video: {said}") from error
     finally:
         if writer is not None:
             writer.close()

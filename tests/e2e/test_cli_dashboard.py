@@ -55,6 +55,11 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         port = str(taken.getsockname()[1])
         flags = ["--dashboard", "--dashboard-port", port, "--runs-dir", str(tmp_path)]
         code, text = said("train", *TINY, *flags)
+        alone = said("dashboard", str(tmp_path), "--port", port)
+    assert alone == (
+        1,
+        f"warpzone dashboard: cannot listen on 127.0.0.1:{port}: Address already in use.\n",
+    )
     assert (code, "choose another --dashboard-port" in text) == (2, True)
     assert list(tmp_path.iterdir()) == []
 

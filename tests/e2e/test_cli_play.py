@@ -71,23 +71,23 @@ def test_movie(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("words", "text", "code"),
     [
-        (["--stage", "9-9"], "9-9"),
-        (["--stage", "all"], "one stage"),
-        (["--script", "nothing"], "nothing"),
-        (["--script", "JUMP:4"], "JUMP"),
-        (["--lanes", "4"], "--random"),
-        (["--random", "--out", "x.avi"], "avi"),
-        (["--random", "--out", "no/such/folder/x.mp4"], "no/such/folder"),
-        (["--movie", "no-such-file.fm2"], "no-such-file"),
-        (["--rom", "no-such-rom.nes"], "no-such-rom"),
+        (["--stage", "9-9"], "9-9", 2),
+        (["--stage", "all"], "one stage", 2),
+        (["--script", "nothing"], "nothing", 2),
+        (["--script", "JUMP:4"], "JUMP", 2),
+        (["--lanes", "4"], "--random", 2),
+        (["--random", "--out", "x.avi"], "avi", 2),
+        (["--random", "--out", "no/such/folder/x.mp4"], "no/such/folder", 1),
+        (["--movie", "no-such-file.fm2"], "no-such-file", 2),
+        (["--rom", "no-such-rom.nes"], "no-such-rom", 1),
     ],
 )
 def test_bad_input_is_one_sentence(
-    capsys: pytest.CaptureFixture[str], words: list[str], text: str
+    capsys: pytest.CaptureFixture[str], words: list[str], text: str, code: int
 ) -> None:
-    assert main(["play", *words]) == 1
+    assert main(["play", *words]) == code
     error = capsys.readouterr().err
     assert text in error
     assert len(error.strip().splitlines()) == 1
@@ -123,5 +123,5 @@ def test_quick_bench(
 
 
 def test_bench_refuses_too_few_rounds(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "engine", "--rounds", "3"]) == 1
+    assert main(["bench", "engine", "--rounds", "3"]) == 2
     assert "5 rounds" in capsys.readouterr().err

@@ -59,16 +59,21 @@ def test_eval_writes_and_tells(capsys: OUT, run: Path, tmp_path: Path) -> None:
 
 
 def test_eval_of_whole_games_and_of_weights_alone(capsys: OUT, run: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
     alone = tmp_path / "old.safetensors"
     (run / BEST).rename(alone)
     out = tmp_path / "games.json"
     words = ["eval", str(alone), "--whole-game", "--delays", "3", "--policy", "argmax"]
-    assert main([*words, "--json", str(out)]) == 0
+    table = tmp_path / "games.parquet"
+    assert main([*words, "--json", str(out), "--parquet", str(table)]) == 0
     said = capsys.readouterr()
     assert "no configuration beside it" in said.err
     assert "0 of 1 games won" in said.out
     (game,) = json.loads(out.read_text())["games"]
     assert (game["stage"], game["reason"]) == ("1-1", "game over")
+    assert parquet.read_table(table).to_pylist() == [game]
+    assert main([*words, "--stuck-after", "1"]) == 0
+    assert "stuck" in capsys.readouterr().out
 
 
 def test_videos(capsys: OUT, run: Path, tmp_path: Path) -> None:
@@ -90,6 +95,10 @@ def test_map_and_report(capsys: OUT, run: Path, tmp_path: Path) -> None:
     assert imageio.imread(picture).shape[:2] == (208, 3392)
     assert main(["map", "1-1", "--out", str(picture), "--run", str(run)]) == 0
     assert imageio.imread(picture).shape[0] > 208
+    heat = picture.read_bytes()
+    words = ["--run", "latest", "--runs-dir", str(run.parent)]
+    assert main(["map", "1-1", "--out", str(picture), *words]) == 0
+    assert picture.read_bytes() == heat
     assert main(["map", "1-2", "--out", str(picture), "--rooms"]) == 0
     assert main(["report", str(run), "--out", str(page)]) == 0
     text = page.read_text()
@@ -141,9 +150,10 @@ def test_training_films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
         (["eval", "RUN", "--stages", "9-9"], "9-9"),
         (["eval", "RUN", "--delays", "0..500"], "0..500"),
         (["eval", "RUN", "--stuck-after", "0"], "--stuck-after"),
+        (["eval", "RUN", "--whole-game", "--stages", "1-2"], "--stages"),
         (["eval", "latest", "--runs-dir", "no-such-folder"], "no-such-folder"),
         (["video", "RUN", "--out", "x.avi"], "avi"),
-        (["video", "RUN", "--out", "no/such/folder/x.mp4"], "no/such/folder"),
+        (["video", "RUN", "--out", "x.mp4", "--stuck-after", "0"], "--stuck-after"),
         (["video", "RUN", "--out", "x.mp4", "--overlay", "hat"], "hat"),
         (["video", "RUN", "--out", "x.mp4", "--mosaic", "99x99"], "99x99"),
         (["video", "RUN", "--out", "x.mp4", "--stage", "all"], "one stage"),
@@ -157,8 +167,31 @@ def test_training_films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     ],
 )
 def test_bad_input_is_one_sentence(capsys: OUT, run: Path, words: list[str], text: str) -> None:
-    assert main([str(run) if word == "RUN" else word for word in words]) == 1
+    assert main([str(run) if word == "RUN" else word for word in words]) == 2
     error = capsys.readouterr().err
     assert text in error
     assert len(error.strip().splitlines()) == 1
     assert not list(Path.cwd().glob("x.*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["eval", "RUN", "--json", "no/such/folder/x.json"], "the folder no/such/folder"),
+        (["eval", "RUN", "--parquet", "no/such/folder/x.parquet"], "the folder no/such/folder"),
+        (["eval", "x.safetensors"], "x.safetensors cannot be read"),
+        (["eval", "RUN", "--rom", "no-such-rom.nes"], "no-such-rom.nes"),
+        (["video", "RUN", "--out", "no/such/folder/x.mp4"], "no/such/folder"),
+        (["map", "1-1", "--out", "no/such/folder/x.png"], "no/such/folder"),
+        (["report", "RUN", "--out", "no/such/folder/x.html"], "no/such/folder"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(
+    capsys: OUT, run: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], text: str
+) -> None:
+    monkeypatch.chdir(run)
+    Path("x.safetensors").write_bytes(b"not weights")
+    assert main([str(run) if word == "RUN" else word for word in words]) == 1
+    error = capsys.readouterr().err
+    assert text in error
+    assert len(error.strip().splitlines()) == 1

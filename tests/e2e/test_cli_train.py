@@ -112,9 +112,12 @@ def test_config_out_can_be_a_preset_again(capsys: OUT, tmp_path: Path) -> None:
         (["--preset", "nowhere"], "no preset 'nowhere'"),
         (["--preset"], "--preset needs a value"),
         (["--stages", "9-9"], "9-9"),
+        (["--stages", "1-2", "--world", "3"], "--stages excludes"),
+        (["--stages", "1-2", "--whole-game"], "--stages excludes"),
         (["--actions", "dance"], "dance"),
         (["--frame-skip", "5000"], "5000"),
         (["--run-name", "../elsewhere"], "--run-name"),
+        (["--run-name", ".."], "--run-name"),
         (["--hidden-size", "30000000000"], "are free"),
         (["--num-envs", "10000000", "--max-steps", "9000000000"], "lower --num-envs"),
     ],
@@ -215,11 +218,13 @@ def test_video_prefers_clears() -> None:
     assert found == [("1-1", 2), ("1-1", 9), ("1-1", 1)]
 
 
-def test_bench_train_prints_and_appends(capsys: OUT, tmp_path: Path) -> None:
+def test_bench_train_prints_and_adds_to_the_ledger(
+    capsys: OUT, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The numbers are of this moment; that they are all there is what counts."""
-    ledger = tmp_path / "ledger.jsonl"
-    words = ["bench", "train", *SMALL, "--seconds", "0.02", "--rounds", "1"]
-    assert main([*words, "--append", str(ledger)]) == 0
+    ledger = tmp_path / "own" / "ledger.jsonl"
+    monkeypatch.setenv("WARPZONE_LEDGER", str(ledger))
+    assert main(["bench", "train", *SMALL, "--seconds", "0.02", "--rounds", "1"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert rows(ledger) == [result]
     for group, names in (

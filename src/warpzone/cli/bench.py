@@ -28,7 +28,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     engine.add_argument("--translate", action="store_true", help="measure the translation anew")
     engine.add_argument("--rom", help="eu, world or a file (default: the installed one)")
     engine.add_argument("--json", metavar="FILE", help="write the result; - is standard output")
-    engine.add_argument("--append", type=Path, metavar="FILE", help="add one line to a ledger")
+    engine.add_argument("--append", type=Path, metavar="FILE", help="the ledger to add a line to")
     for name, summary in TRAINING.items():
         # Their own flags stand among those of training, which tyro knows.
         other = kinds.add_parser(name, help=summary, add_help=False, prefix_chars="\0")
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_engine(args: argparse.Namespace) -> int:
     from warpzone import rom as roms
-    from warpzone.bench import machine
+    from warpzone.bench import ledger, machine
     from warpzone.bench.engine import Plan, measure
     from warpzone.bench.report import render
 
@@ -57,13 +57,11 @@ def _run_engine(args: argparse.Namespace) -> int:
     result: dict[str, Any] = {**about, **measure(image.data, image.variant, plan, _tell)}
     if args.json == "-":
         print(json.dumps(result, indent=1))
-        return 0
-    if args.json is not None:
+    elif args.json is not None:
         Path(args.json).write_text(json.dumps(result, indent=1) + "\n")
-    if args.append is not None:
-        with args.append.open("a") as ledger:
-            ledger.write(json.dumps(_without_rates(result)) + "\n")
-    render(result)
+    if args.json != "-":
+        render(result)
+    _tell(f"added to {ledger.add(_without_rates(result), args.append)}")
     return 0
 
 

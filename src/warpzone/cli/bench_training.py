@@ -31,9 +31,9 @@ def _train(words: Sequence[str]) -> int:
     parser.add_argument("--seconds", type=float, default=1.0, help="of each slice (default 1)")
     parser.add_argument("--rounds", type=int, default=5, help="default 5")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result there")
-    parser.add_argument("--append", type=Path, metavar="FILE", help="add one line to a ledger")
+    parser.add_argument("--append", type=Path, metavar="FILE", help="the ledger to add a line to")
     args, rest = parser.parse_known_args(words)
-    from warpzone.bench import machine
+    from warpzone.bench import ledger, machine
     from warpzone.bench.train import Plan, measure
     from warpzone.cli.flags import resolve
     from warpzone.config import ConfigError
@@ -51,9 +51,7 @@ def _train(words: Sequence[str]) -> int:
     print(json.dumps(result, indent=1))
     if args.json is not None:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
-    if args.append is not None:
-        with args.append.open("a") as ledger:
-            ledger.write(json.dumps(result) + "\n")
+    _tell(f"added to {ledger.add(result, args.append)}")
     return 0
 
 

@@ -45,6 +45,9 @@ def run(args: argparse.Namespace) -> int:
     if not args.path.exists() and args.action != "inspect":
         print(f"warpzone checkpoints: there is no {args.path}.", file=sys.stderr)
         return 2
+    if args.path.is_file() and args.action != "inspect":
+        print(f"warpzone checkpoints: {args.path} is no folder.", file=sys.stderr)
+        return 2
     try:
         return int(ACTIONS[args.action](args))
     except CheckpointError as error:
@@ -57,7 +60,7 @@ def _stores(path: Path) -> list[Checkpoints]:
     from warpzone.run.checkpoints import Checkpoints
     from warpzone.run.resume import folders
 
-    found = [Checkpoints(folder) for folder in folders(path)]
+    found = [Checkpoints(folder) for folder in folders(path, most=sys.maxsize)]
     return [store for store in found if store.stems()]
 
 
@@ -111,7 +114,8 @@ def _inspect(args: argparse.Namespace) -> int:
         try:
             found = named(args.path)
         except ConfigError as error:
-            print(f"warpzone checkpoints: {error}.", file=sys.stderr)
+            sentence = str(error).removeprefix("--resume ")
+            print(f"warpzone checkpoints: {sentence}.", file=sys.stderr)
             return 1
     values = json.loads(found.sidecar.to_json())
     numbers = sum(_numbers(shape) for shape in found.sidecar.shapes.values())

@@ -14,12 +14,19 @@ PROG = "warpzone dashboard"
 
 
 def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser("dashboard", help="look at runs in a browser")
+    parser = subparsers.add_parser(
+        "dashboard",
+        help="look at runs in a browser",
+        description="Serves a page about runs, live ones and old ones, from their folders alone. "
+        "Commands, and looking from other machines, need the token that it prints.",
+    )
     parser.add_argument(
         "runs_dir", nargs="?", default="runs", help="folder of all runs, or one run (default: runs)"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=8765, help="port to listen on")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)"
+    )
+    parser.add_argument("--port", type=int, default=8765, help="port to listen on (default 8765)")
     parser.add_argument(
         "--control", action="store_true", help="allow commands to live runs, with the token"
     )

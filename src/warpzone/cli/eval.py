@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 import time
 from pathlib import Path
@@ -24,9 +23,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("agent", help="a run's folder, a .safetensors file, or `latest`")
     parser.add_argument("--stages", help="1-1, 1-1..2-4, all (default: what it was trained on)")
-    parser.add_argument("--delays", default="0..30", help="start delays in frames, up to 0..120")
+    parser.add_argument("--delays", default="0..30", help="frames (default 0..30), up to 0..120")
     parser.add_argument("--policy", choices=("argmax", "sampled", "both"), default="both")
-    parser.add_argument("--whole-game", action="store_true", help="from 1-1 with three lives")
+    parser.add_argument(
+        "--whole-game", action="store_true", help="from 1-1 with three lives: how far?"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the sampled policy (default 0)")
     parser.add_argument(
         "--stuck-after", type=int, default=400, help="steps without new ground that fail (400)"
@@ -42,11 +43,19 @@ def run(args: argparse.Namespace) -> int:
     from warpzone.cli.agents import ready
     from warpzone.eval.cases import POLICIES, parse_delays
 
+    if args.whole_game and args.stages is not None:
+        raise ValueError("--whole-game starts at 1-1 and takes no --stages")
+    # Nobody wants to hear it after minutes of play.
+    for file in (args.json, args.parquet):
+        if file is not None and not file.parent.is_dir():
+            raise FileNotFoundError(f"the folder {file.parent} does not exist")
     if args.stuck_after < 1:
         raise ValueError(f"--stuck-after must be at least 1, and is {args.stuck_after}")
     delays = parse_delays(args.delays)
     policies = POLICIES if args.policy == "both" else (args.policy,)
     found, image, program = ready(args)
+    from warpzone.eval.results import write_json, write_parquet
+
     about = {
         "weights": str(found.path),
         "global_step": found.global_step,
@@ -66,18 +75,19 @@ def run(args: argparse.Namespace) -> int:
             policies=policies,
             delays=delays,
             seed=args.seed,
+            stuck_after=args.stuck_after,
         )
         rows = [dataclasses.asdict(game) for game in games]
         if args.json:
-            from warpzone.run.files import write_text
-
-            write_text(args.json, json.dumps({**about, "games": rows}, indent=1) + "\n")
+            write_json(args.json, {**about, "games": rows})
+        if args.parquet:
+            write_parquet(args.parquet, games, about)
         _show_games(found, rows, time.perf_counter() - began)
         return 0
     from rich.console import Console
 
     from warpzone.eval.evaluate import evaluate
-    from warpzone.eval.results import as_document, as_table, write_json, write_parquet
+    from warpzone.eval.results import as_document, as_table
     from warpzone.eval.summary import overall, summarize
 
     # Shown on terminals only.

@@ -31,6 +31,8 @@ def resolve(words: Sequence[str], *, prog: str, about: str) -> TrainConfig:
     auto_mem = os.environ.get("AUTO_MEM") == "1" or base.auto_mem
     base = base.replace(run_name=run_name or base.run_name, auto_mem=auto_mem)
     flags = _parse(rest, base, prog, about)
+    if flags.stages != base.stages and (flags.world or flags.stage or flags.whole_game):
+        raise ConfigError("--stages excludes --world, --stage and --whole-game; give one of them")
     config = TrainConfig(**dataclasses.asdict(flags))
     check(config)
     return config
@@ -68,7 +70,7 @@ def check(config: TrainConfig) -> None:
             raise ConfigError(f"{flag} must be {_describe(kind)}, not {value!r}")
         if isinstance(value, float) and not isfinite(value):
             raise ConfigError(f"{flag} must be finite, not {value}")
-    if config.run_name and config.run_name != Path(config.run_name).name:
+    if config.run_name not in ("", Path(config.run_name).name) or config.run_name == "..":
         raise ConfigError(f"--run-name is the name of one folder, not {config.run_name!r}")
     from warpzone.env.actions import action_table
     from warpzone.run.folder import model_spec

@@ -65,7 +65,8 @@ def _run(args: argparse.Namespace) -> int:
         return int(importlib.import_module(f"warpzone.cli.{args.command}").run(args))
     except (RomError, OSError, ValueError) as error:
         print(f"warpzone {args.command}: {error}", file=sys.stderr)
-        return 1
+        # What was asked for makes no sense, or it does and did not work.
+        return 2 if isinstance(error, ValueError) else 1
     except KeyboardInterrupt:
         return 130
 

@@ -26,7 +26,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("stage", help="1-1 to 8-4, or `all` (--out is a folder then)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a .png")
     parser.add_argument("--rooms", action="store_true", help="also what pipes and vines lead to")
-    parser.add_argument("--run", type=Path, metavar="RUN", help="draw a run's episodes on it")
+    parser.add_argument(
+        "--run", metavar="RUN", help="draw a run's episodes on it; a folder, or `latest`"
+    )
     parser.add_argument(
         "--source",
         choices=("evals", "episodes"),
@@ -35,6 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--newest", action="store_true", help="only the newest evaluation")
     parser.add_argument("--policy", choices=("argmax", "sampled"), help="only this policy")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where `latest` looks")
     parser.add_argument("--scale", type=int, default=1, help="pixel size (default 1)")
     parser.add_argument("--rom", help="eu, world or a file (default: the installed one)")
 
@@ -53,8 +56,12 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--out must be a folder for {len(stages)} stages, and {args.out} is none")
     if not several and args.out.suffix.lower() != ".png":
         raise ValueError(f"{args.out.name}: a map is a .png")
-    if args.run is not None and not args.run.is_dir():
-        raise ValueError(f"{args.run} is not a run's folder")
+    if args.run is not None:
+        from warpzone.cli.agents import run_folder
+
+        args.run = run_folder(args.run, args.runs_dir)
+        if not args.run.is_dir():
+            raise ValueError(f"{args.run} is not a run's folder")
     image = roms.locate(args.rom).data
     program = native.load(image)
     for stage in stages:

@@ -50,6 +50,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.out is not None and args.out.suffix.lower() not in (".mp4", ".gif", ".png"):
+        raise ValueError(f"{args.out.name}: a video is .mp4 or .gif, a picture .png")
     if args.agent is not None:
         return _run_agent(args)
     args.stage = args.stage or "1-1"
@@ -223,7 +225,6 @@ def _name(path: Path | None) -> str | None:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number of at least 1")
+    return int(text)

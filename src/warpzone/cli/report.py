@@ -30,7 +30,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    from warpzone.report.data import read_run
+    from warpzone.cli.agents import run_folder
+    from warpzone.report.data import read_run, told_apart
     from warpzone.report.page import make_page
     from warpzone.run.files import write_text
 
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         raise FileNotFoundError(f"the folder {args.out.parent} does not exist")
     if args.embed_mb < 0:
         raise ValueError(f"--embed-mb must not be negative, and is {args.embed_mb}")
-    runs = [read_run(_folder(word, args.runs_dir)) for word in args.runs]
+    runs = told_apart([read_run(run_folder(word, args.runs_dir)) for word in args.runs])
     image, program = None, None
     if not args.no_maps:
         from warpzone import native, rom
@@ -56,11 +57,3 @@ def run(args: argparse.Namespace) -> int:
     write_text(args.out, text)
     print(f"{len(text) / 1e6:.1f} MB in {args.out}")
     return 0
-
-
-def _folder(word: str, runs: Path) -> Path:
-    if word != "latest":
-        return Path(word)
-    from warpzone.eval.weights import latest_run
-
-    return latest_run(runs)

@@ -174,7 +174,8 @@ def _unwritable(error: Exception, config: TrainConfig, training: Run | None) -> 
 
     if isinstance(error, RomError):
         return str(error).rstrip(".")
-    folder = training.folder.path if training is not None else Path(config.runs_dir)
+    missed = getattr(error, "filename", None) or config.runs_dir
+    folder = training.folder.path if training is not None else missed
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return f"the run's folder {folder} cannot be written: {reason}"
 

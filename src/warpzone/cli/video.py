@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from warpzone.cli.agents import ready
     from warpzone.eval.cases import LONGEST_DELAY
     from warpzone.eval.overlay import parse_parts
-    from warpzone.video import VideoError, write_video
+    from warpzone.video import write_video
 
     if not 0 <= args.delay <= LONGEST_DELAY:
         raise ValueError(f"--delay must be in 0..{LONGEST_DELAY}, and is {args.delay}")
@@ -58,9 +58,11 @@ def run(args: argparse.Namespace) -> int:
     if args.scale is not None and not 1 <= args.scale <= 8:
         raise ValueError(f"--scale must be in 1..8, and is {args.scale}")
     if args.out.suffix.lower() not in (".mp4", ".gif"):
-        raise VideoError(f"{args.out.name}: a video is .mp4 or .gif")
+        raise ValueError(f"{args.out.name}: a video is .mp4 or .gif")
     if not args.out.parent.is_dir():
         raise FileNotFoundError(f"the folder {args.out.parent} does not exist")
+    if args.stuck_after < 1:
+        raise ValueError(f"--stuck-after must be at least 1, and is {args.stuck_after}")
     parts = parse_parts(args.overlay)
     found, image, program = ready(args)
     performance, pictures = _film(args, found, image, program, parts)

@@ -73,7 +73,10 @@ class Access:
         """Whether a socket was opened by our own page. Programs other than browsers send none."""
         if origin is None:
             return True
-        parts = urlsplit(origin)
+        try:
+            parts = urlsplit(origin)
+        except ValueError:
+            return False
         return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ def make_app(folder: Path, access: Access) -> Application:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         worker = asyncio.create_task(hub.work())
+        worker.add_done_callback(_ended)
         yield
         worker.cancel()
         await asyncio.gather(worker, return_exceptions=True)
@@ -138,6 +140,13 @@ def make_app(folder: Path, access: Access) -> Application:
             open_sockets.discard(conversation)
 
     return Doorman(app, access)
+
+
+def _ended(worker: asyncio.Task[None]) -> None:
+    """Without news a page would look alive and show the past for ever: better none at all."""
+    if not worker.cancelled() and (error := worker.exception()) is not None:
+        LOG.error("reading run folders failed, so this server ends", exc_info=error)
+        signal.raise_signal(signal.SIGTERM)
 
 
 def _one(scope: Scope, name: bytes) -> str | None:

@@ -49,7 +49,9 @@ class Catalogue:
         paths = {run_id(path): path for _, path in found[:MOST_LISTED]}
         rows = [self._row(name, path) for name, path in paths.items()]
         there = set(paths.values())
-        self._known = {path: row for path, row in self._known.items() if path.parent in there}
+        # A copy: another thread may be looking up a configuration.
+        known = tuple(self._known.items())
+        self._known = {path: row for path, row in known if path.parent in there}
         return Listing(paths, rows)
 
     def adopt(self, listing: Listing) -> None:
@@ -128,7 +130,7 @@ def _last_row(path: Path, most: int = 16384) -> dict[str, Any]:
     for line in reversed(lines[:-1]):
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict) and "update" in row:
             return row

@@ -109,8 +109,7 @@ class Hub:
     async def _curve(
         self, run: str, data: RunData, name: str, asked: Curves
     ) -> tuple[bytes, bytes]:
-        table = data.machine if name in data.machine.columns else data.metrics
-        axis = "timestamp" if table is data.machine else asked.axis
+        table, axis = data.metrics, asked.axis
         key = (run, id(data), table.version, name, axis, asked.low, asked.high, asked.points)
 
         def work() -> tuple[bytes, bytes]:
@@ -144,7 +143,6 @@ def _watched(run: str, data: RunData) -> dict[str, Any]:
             "id": run,
             "versions": dict(data.versions),
             "last": data.metrics.last(),
-            "machine": data.machine.last(),
             "heartbeat": data.heartbeat,
             "rows": data.metrics.count,
             "episodes": data.stages.total,
@@ -159,7 +157,7 @@ def _part(data: RunData, asked: Part, catalogue: Catalogue) -> dict[str, Any]:
 
 def _locked_part(data: RunData, asked: Part, catalogue: Catalogue) -> dict[str, Any]:
     if asked.what == "names":
-        return {"metrics": data.metrics.names(), "machine": data.machine.names()}
+        return {"metrics": data.metrics.names()}
     if asked.what == "config":
         return {"config": catalogue.config(data.path)}
     if asked.what == "stages":

@@ -13,7 +13,7 @@ from typing import Any
 from warpzone.dashboard.stages import Stages
 from warpzone.dashboard.table import Table
 from warpzone.dashboard.tail import RowsTail, TextTail
-from warpzone.run.control import ANSWERS, read_state
+from warpzone.run.control import ANSWERS, FOLDER, STATE
 
 #: A run that has written nothing for this long is not called live any more.
 LIVE_FOR = 60.0
@@ -29,7 +29,6 @@ class RunData:
         self.path = path
         self.lock = threading.Lock()
         self.metrics = Table()
-        self.machine = Table("timestamp")
         self.stages = Stages()
         self.log = TextTail(path / "logs" / "train.log")
         self.answers: deque[dict[str, Any]] = deque(maxlen=100)
@@ -41,7 +40,7 @@ class RunData:
         self.heartbeat: dict[str, Any] = {}
         #: Changes with every change of the part, so that a page asks for what it lacks only.
         self.versions = dict.fromkeys(
-            ("metrics", "machine", "stages", "episodes", "log", "answers", "checkpoints"), 0
+            ("metrics", "stages", "episodes", "log", "answers", "checkpoints"), 0
         )
         self._tails = {
             name: RowsTail(path, name)
@@ -82,20 +81,12 @@ class RunData:
         return changed
 
     def _metrics(self) -> None:
-        before = self.metrics.version, self.machine.version
+        before = self.metrics.version
         rows = self._rows("metrics.jsonl")
         if self._was_reset("metrics.jsonl"):
             self.metrics.clear()
-            self.machine.clear()
         self.metrics.add(row for row in rows if "update" in row)
-        # Rows about the machine come in their own rhythm, between updates.
-        self.machine.add(
-            {"timestamp": row.get("timestamp"), **row["monitor"]}
-            for row in rows
-            if isinstance(row.get("monitor"), dict)
-        )
-        self.versions["metrics"] += self.metrics.version != before[0]
-        self.versions["machine"] += self.machine.version != before[1]
+        self.versions["metrics"] += self.metrics.version != before
 
     def _episodes(self) -> None:
         rows = self._rows("episodes.jsonl")
@@ -142,9 +133,9 @@ class RunData:
 
 def run_state(path: Path) -> dict[str, Any]:
     """What the run is doing: running, paused, ended, silent, and what it was last told."""
-    told = read_state(path)
+    told = read_json(path / FOLDER / STATE)
     newest = max((_time(path / name) for name in ("metrics.jsonl", "heartbeat.jsonl")), default=0.0)
-    newest = max(newest, _time(path / "control" / "state.json"))
+    newest = max(newest, _time(path / FOLDER / STATE))
     age = time.time() - newest if newest else None
     doing = str(told.get("doing", ""))
     if doing != "ended" and (age is None or age > LIVE_FOR):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
+import socket
 import sys
 import threading
 from dataclasses import dataclass, field
@@ -55,11 +57,23 @@ def serve(settings: Settings) -> int:
         log_config=None,
     )
     server = uvicorn.Server(config)
+    # Before anything is announced: whoever cannot listen says so, and nothing else.
+    listener = _listen(settings.host, settings.port)
     _announce(settings, access, "" if given else token)
     if settings.with_parent:
         threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
-    server.run()
+    server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    with contextlib.ExitStack() as undo:
+        undo.callback(listener.close)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        undo.pop_all()
+    return listener
 
 
 def _announce(settings: Settings, access: Access, token: str) -> None:
@@ -68,8 +82,8 @@ def _announce(settings: Settings, access: Access, token: str) -> None:
     if not (settings.control or access.closed):
         print("[dashboard] read only; --control allows commands", file=sys.stderr)
     elif token:
-        what = "looking" if access.closed else "commands"
-        print(f"[dashboard] {what} need the token: {url}#token={token}", file=sys.stderr)
+        what = "looking needs" if access.closed else "commands need"
+        print(f"[dashboard] {what} the token: {url}#token={token}", file=sys.stderr)
     sys.stderr.flush()
 
 

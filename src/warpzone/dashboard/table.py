@@ -20,10 +20,9 @@ AXES = ("global_step", "seconds", "update", "timestamp")
 
 
 class Table:
-    """Rows of named numbers, in the order of one of them that never goes back."""
+    """Rows of named numbers, in the order of their updates."""
 
-    def __init__(self, order: str = "update") -> None:
-        self.order = order
+    def __init__(self) -> None:
         self.columns: dict[str, Floats] = {}
         self.count = 0
         #: Changes with every change.
@@ -37,7 +36,7 @@ class Table:
     def add(self, rows: Iterable[dict[str, Any]]) -> None:
         """Appends rows; one that goes back in time replaces those after it."""
         for row in rows:
-            place = _number(row.get(self.order))
+            place = _number(row.get("update"))
             if place is None:
                 continue
             self._go_back(place)
@@ -73,7 +72,7 @@ class Table:
         return thin_out(x[window], y[window], points)
 
     def _go_back(self, place: float) -> None:
-        column = self.columns.get(self.order)
+        column = self.columns.get("update")
         if column is not None and self.count and column[self.count - 1] >= place:
             self.count = int(np.searchsorted(column[: self.count], place, "left"))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,7 @@ class RowsTail:
         rows: list[dict[str, Any]] = []
         try:
             self._read(rows, limit)
-        except (OSError, EOFError):
+        except OSError:
             # Gone or being replaced at this moment; the next look sees what came of it.
             return rows
         return rows
@@ -90,9 +92,13 @@ class RowsTail:
         self._file = (self.folder / self.name).stat().st_ino
 
     def _part(self, path: Path, offset: int, rows: list[dict[str, Any]]) -> None:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        with (
+            gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file,
+            # Of a damaged part there is what comes before the damage.
+            contextlib.suppress(EOFError, zlib.error, gzip.BadGzipFile),
+        ):
             file.seek(offset)
-            while data := file.read(CHUNK):
+            while data := file.read1(CHUNK):
                 self._take(data, rows)
         self._rest = b""
 

@@ -48,7 +48,7 @@ class WallFile:
             right = len(shape) == 4 and all(isinstance(side, int) for side in shape)
             if not right or prod(shape) != len(pixels):
                 return
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return
         self._seen = seen.st_ino, seen.st_mtime
         self.version += 1

@@ -55,8 +55,8 @@ def wall(
         for lane, shot in enumerate(shots):
             if shot.end and lane not in ended:
                 ended[lane] = _last(shot)
+                end = shot.end
             screens.append(ended.get(lane, shot.screen))
-        end = shots[-1].end
         waiting.append(enlarge(mosaic(screens, columns), scale))
         if len(waiting) > BEFORE:
             yield waiting.popleft()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from torch import Tensor
@@ -21,24 +22,36 @@ def guess_config(tensors: Mapping[str, Tensor]) -> TrainConfig:
     not show (frame skip, status bar) is as by default."""
     shapes = {name: tuple(value.shape) for name, value in tensors.items()}
     encoder = "nature" if "encoder.convolutions.0.weight" in shapes else "impala"
-    first = "encoder.convolutions.0.weight" if encoder == "nature" else "encoder.stages.0.weight"
+    plain = "encoder.convolutions." if encoder == "nature" else "encoder.stages."
+    # Those of residual blocks have longer names.
+    convolutions = [
+        shape
+        for name, shape in shapes.items()
+        if re.fullmatch(re.escape(plain) + r"\d+\.weight", name)
+    ]
     try:
-        channels, planes = shapes[first][:2]
+        planes = convolutions[0][1]
         features, flat = shapes["encoder.linear.weight"]
         count = shapes["heads.policy.weight"][0]
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, IndexError):
         raise ConfigError("the weights are not those of an agent of this program") from None
     # Nobody stacks that many gray frames.
     color = planes > MOST_GRAY and planes % 3 == 0
-    width = channels / DEFAULT_CHANNELS[encoder][0]
+    channels = tuple(shape[0] for shape in convolutions)
+    usual = DEFAULT_CHANNELS[encoder]
+    width = channels[0] / usual[0]
+    given = ""
+    if channels != tuple(max(1, round(count * width)) for count in usual):
+        width, given = 1.0, ",".join(map(str, channels))
     blocks = sum(name.startswith("encoder.stages.") for name in shapes if "first.weight" in name)
     known = {
         "encoder": encoder,
         "encoder_width": width,
+        "encoder_channels": given,
         "hidden_size": max(1, round(features / width)),
         "frame_stack": planes // 3 if color else planes,
         "color": color,
-        "impala_blocks": blocks // 3 if encoder == "impala" else 2,
+        "impala_blocks": blocks // len(channels) if encoder == "impala" else 2,
         "previous_action": "previous.weight" in shapes,
         "noisy": "heads.policy.weight_sigma" in shapes,
         "actions": _actions(count),

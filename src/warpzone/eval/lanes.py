@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,11 +67,10 @@ class EvalLanes:
         self._ends = np.zeros((2, count), np.bool_)
         self._info = np.zeros((count, len(_engine.INFO_FIELDS)), np.int32)
         self._lanes = np.zeros(count, np.int64)
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.vector.close)
             self._start(rom, native, delays)
-        except BaseException:
-            self.vector.close()
-            raise
+            undo.pop_all()
 
     def _start(
         self, rom: bytes, native: _engine.NativeProgram | None, delays: Sequence[int]

@@ -146,12 +146,16 @@ class Performance:
                 yield list(self.last)
                 if not going.any():
                     break
-            for lane in progress.stuck(running[going], self._patience).tolist():
+            stuck = progress.stuck(running[going], self._patience).tolist()
+            for lane in stuck:
                 self.last[lane] = replace(self.last[lane], end="stuck")
                 going[running == lane] = False
             acted = actions[going]
             running = running[going]
             if not len(running):
+                # What was shown last does not say yet that this is the end.
+                if stuck:
+                    yield list(self.last)
                 return
             policy.observe(running, frames[running], acted)
 

@@ -6,13 +6,16 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from warpzone.eval.cases import Outcome
 from warpzone.eval.summary import StageSummary, overall, summarize
 from warpzone.run.files import write_atomically, write_text
+
+if TYPE_CHECKING:
+    from warpzone.eval.whole_game import Game
 
 
 def as_document(outcomes: Sequence[Outcome], about: dict[str, Any]) -> dict[str, Any]:
@@ -41,14 +44,16 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
     write_text(path, json.dumps(document, indent=1) + "\n")
 
 
-def write_parquet(path: Path, outcomes: Sequence[Outcome], about: dict[str, Any]) -> None:
-    """One row for each episode; what was evaluated is in the file's metadata."""
+def write_parquet(
+    path: Path, rows: Sequence[Outcome] | Sequence[Game], about: dict[str, Any]
+) -> None:
+    """One row for each episode or game; what was evaluated is in the file's metadata."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
         raise OSError("writing Parquet needs pyarrow: pip install pyarrow") from error
-    table = pa.Table.from_pylist([dataclasses.asdict(outcome) for outcome in outcomes])
+    table = pa.Table.from_pylist([dataclasses.asdict(row) for row in rows])
     table = table.replace_schema_metadata({"warpzone": json.dumps(about)})
     write_atomically(path, lambda temporary: parquet.write_table(table, temporary))
 

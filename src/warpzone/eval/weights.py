@@ -82,7 +82,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], Mapping[str, str]]:
             notes = opened.metadata() or {}
         return {plain_name(name): value for name, value in load_file(path).items()}, notes
     except SafetensorError as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        raise OSError(f"{path} cannot be read: {error}") from error
 
 
 def _step(notes: Mapping[str, str]) -> int | None:

@@ -51,6 +51,7 @@ def play_games(
     policies: Sequence[str],
     delays: Sequence[int] = DELAYS,
     seed: int = 0,
+    stuck_after: int = STUCK_AFTER,
 ) -> list[Game]:
     """Games from power-on, three lives, start delay before the first stage."""
     cases = [Case(-1, policy, delay) for delay in delays for policy in policies]
@@ -61,7 +62,7 @@ def play_games(
         cases,
         end="game_over",
         time_limit=STEP_LIMIT,
-        stagnation_limit=STUCK_AFTER,
+        stagnation_limit=stuck_after,
     )
     chooser = Chooser(cases, seed)
     running = np.arange(len(cases))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,7 +97,7 @@ def read_run(path: Path) -> RunData:
     file = path / CONFIG
     if not file.is_file():
         raise ConfigError(f"{path} is not a run: it has no {CONFIG}")
-    evaluation = _document(path / EVALUATION).get("episodes", [])
+    evaluation = _document(path / EVALUATION).get("episodes") or []
     return RunData(
         name=path.resolve().name,
         path=path,
@@ -106,6 +108,24 @@ def read_run(path: Path) -> RunData:
         versions=_document(path / VERSIONS),
         evaluation=[row for row in evaluation if isinstance(row, dict)],
     )
+
+
+def told_apart(runs: Sequence[RunData]) -> list[RunData]:
+    """Runs of the same name, from several folders, by as much of their paths as it takes."""
+    names = Counter(run.name for run in runs)
+    return [
+        run if names[run.name] == 1 else dataclasses.replace(run, name=_longer(run, runs))
+        for run in runs
+    ]
+
+
+def _longer(run: RunData, runs: Sequence[RunData]) -> str:
+    parts = run.path.resolve().parts
+    others = [other.path.resolve().parts for other in runs if other is not run]
+    for length in range(1, len(parts)):
+        if all(other[-length:] != parts[-length:] for other in others):
+            return "/".join(parts[-length:])
+    raise ValueError(f"{run.path} is named twice")
 
 
 def defaults() -> dict[str, Any]:
@@ -121,7 +141,7 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        raise OSError(f"{path} cannot be read: {error}") from error
     return values if isinstance(values, dict) else {}
 
 

@@ -30,7 +30,7 @@ def overview(run: RunData) -> Markup:
     """The numbers that people ask for first."""
     cards = [("steps", short(float(run.last("global_step") or 0)))]
     seconds = run.last("seconds")
-    if seconds is not None:
+    if seconds:
         cards.append(("time", _clock(float(seconds))))
         cards.append(("steps/s overall", short(float(run.last("global_step") or 0) / seconds)))
     trained = {row.get("stage") for row in run.evals}
@@ -86,7 +86,9 @@ def speed(runs: Sequence[RunData]) -> Markup:
         shares = {}
         for owner in owners:
             shares[owner.removeprefix("time_")] = [
-                (float(row["global_step"]), float(row.get(owner) or 0.0)) for row in run.metrics
+                (float(row["global_step"]), float(row.get(owner) or 0.0))
+                for row in run.metrics
+                if "global_step" in row
             ]
         shares = {name: points for name, points in shares.items() if any(y for _, y in points)}
         charts.append(stacked_chart(f"Time split of {run.name}", shares))

@@ -62,6 +62,8 @@ def test_names(host: str, local: bool, known: bool) -> None:
         ("null", False),
         ("", False),
         ("file://localhost:8765", False),
+        ("http://[", False),
+        ("http://[localhost]:8765", False),
     ],
 )
 def test_origins(origin: str | None, known: bool) -> None:

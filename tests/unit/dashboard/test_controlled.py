@@ -81,9 +81,9 @@ def test_a_paused_run_makes_no_update_and_goes_on(tmp_path: Path) -> None:
     thread = threading.Thread(target=run.learn, args=(Progress(run.config, "test"),))
     thread.start()
     until = time.monotonic() + 300
-    while not controlled.paused and time.monotonic() < until:
+    while control.read_state(run.folder.path).get("doing") != "paused":
+        assert time.monotonic() < until
         time.sleep(0.05)
-    assert control.read_state(run.folder.path)["doing"] == "paused"
     time.sleep(1)
     assert run.global_update == 2
     assert run.pulse.phase == "pause"

@@ -50,6 +50,19 @@ def test_rotation_loses_and_repeats_nothing(tmp_path: Path) -> None:
     assert tail.resets == 0
 
 
+def test_a_damaged_part_is_read_up_to_the_damage_and_once(tmp_path: Path) -> None:
+    write_rows(tmp_path / "metrics.jsonl", [{"n": 9999}])
+    whole = gzip.compress("".join(f'{{"n": {n}}}\n' for n in range(5000)).encode(), 1)
+    (tmp_path / "metrics-0001.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "metrics-0002.jsonl.gz").write_bytes(whole[:100] + b"\xff" * 100 + whole[200:])
+    (tmp_path / "metrics-0003.jsonl.gz").write_bytes(b"nothing like it")
+    tail = RowsTail(tmp_path, "metrics.jsonl")
+    found = numbers(tail)
+    assert found[-1] == 9999
+    assert found[:1000] == list(range(1000))
+    assert numbers(tail) == []
+
+
 def test_the_moment_between_two_parts(tmp_path: Path) -> None:
     path, tail = tmp_path / "metrics.jsonl", RowsTail(tmp_path, "metrics.jsonl")
     write_rows(path, [{"n": 1}])

@@ -41,7 +41,9 @@ def test_it_is_the_evaluated_episode(played: Any) -> None:
         )
     # All but the first are drawn after a frame; a step that ends an episode may be cut short.
     longest = max(outcome.steps for outcome in outcomes) * 4 + 1
-    assert longest - 4 < len(shots) <= longest
+    # One more says that the last lane is stuck, which is known only after its last frame.
+    assert longest - 4 < len(shots) <= longest + 1
+    assert [shot.end for shot in shots[-1]] == [outcome.reason for outcome in outcomes]
 
 
 def test_frames_are_those_of_lanes_stepped_the_usual_way(played: Any) -> None:
@@ -120,6 +122,20 @@ def test_a_wall_of_lanes(played: Any) -> None:
     assert pictures[0].shape == (482, 514, 3)
     first = next(i for i, frame in enumerate(shots) if frame[0].end)
     assert (pictures[first][:240, :256] == pictures[-1][:240, :256]).all()
+
+
+def test_a_wall_is_slow_if_the_last_to_end_dies(played: Any) -> None:
+    _, shots, _ = played
+    some = [[replace(shot, end="") for shot in frame[:2]] for frame in shots[:100]]
+
+    def count(first: str, last: str) -> int:
+        """Lane 1 ends halfway, lane 0 with the last frame."""
+        late = [[a, replace(b, end=first)] for a, b in some[50:]]
+        late[-1][0] = replace(late[-1][0], end=last)
+        return sum(1 for _ in film.wall(iter([*some[:50], *late]), columns=2, scale=1, slow=3))
+
+    assert count("death", "flag") == 100 + film.HOLD
+    assert count("flag", "death") == 100 + 2 * film.BEFORE + film.HOLD
 
 
 def test_words() -> None:

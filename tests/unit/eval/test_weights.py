@@ -73,6 +73,8 @@ def test_checkpoints_by_file_and_by_name(tmp_path: Path) -> None:
         {},
         {"size": 84, "encoder_width": 0.25, "actions": "complex"},
         {"encoder": "impala", "impala_blocks": 1, "size": 42},
+        {"encoder": "impala", "encoder_channels": "4,6", "size": 42},
+        {"encoder_channels": "4,6,6", "size": 42},
         {"memory": "gru", "previous_action": True},
         {"memory": "lstm", "frame_stack": 2},
         {"color": True},
@@ -108,7 +110,7 @@ def test_refusals(tmp_path: Path) -> None:
         find_agent("latest", tmp_path)
     broken = tmp_path / "broken.safetensors"
     broken.write_bytes(b"not weights")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(OSError, match="cannot be read"):
         find_agent(broken)
     with pytest.raises(ConfigError, match="not those of an agent"):
         guess_config({"weight": torch.zeros(3)})

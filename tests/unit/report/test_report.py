@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tiny_runs import tiny
 from warpzone import rom as roms
 from warpzone.config import ConfigError
 from warpzone.report import charts
-from warpzone.report.data import read_run
+from warpzone.report.data import read_run, told_apart
 from warpzone.report.html import Markup, table, tag
 from warpzone.report.page import make_page
 from warpzone.report.published import RESULTS, SOURCES
@@ -157,8 +158,29 @@ def test_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a run"):
         read_run(tmp_path)
     (tmp_path / "config.json").write_text("{half")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(OSError, match="cannot be read"):
         read_run(tmp_path)
+
+
+def test_a_run_that_has_hardly_begun(tmp_path: Path) -> None:
+    """No time has passed, and a row tells of something else than an update."""
+    (tmp_path / "config.json").write_text("{}")
+    rows = [{"timestamp": 1.0}, {"global_step": 0, "seconds": 0.0, "time_learn": 1.0}]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "eval.json").write_text('{"episodes": null}')
+    text = "".join(read(make_page([read_run(tmp_path)], tmp_path / "r.html", rom=None)).text)
+    assert "Time split" in text
+
+
+def test_runs_of_the_same_name_are_told_apart(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere" / "first"
+    shutil.copytree(run, other)
+    found = told_apart([read_run(run), read_run(other)])
+    assert [data.name for data in found] == ["runs/first", "elsewhere/first"]
+    page = make_page(found, tmp_path / "r.html", rom=None)
+    assert page.count("runs/first, argmax") == page.count("elsewhere/first, argmax") > 0
+    with pytest.raises(ValueError, match="twice"):
+        told_apart([read_run(run), read_run(run)])
 
 
 def test_html_escapes_text_and_attributes() -> None:

@@ -141,7 +141,7 @@ function news(message) {
   for (const [name, part] of Object.entries(parts)) {
     if (mine.versions[name] !== versions[name]) part.load().catch(() => {});
   }
-  const numbers = message.watched.map((run) => `${run.id}${run.versions.metrics}.${run.versions.machine}`).join();
+  const numbers = message.watched.map((run) => `${run.id}${run.versions.metrics}`).join();
   if (numbers !== versions.numbers) {
     if (mine.versions.metrics) names();
     curves.fetch(true);
@@ -152,7 +152,7 @@ function news(message) {
 async function names() {
   try {
     const answer = await link.ask({ type: "part", run: chosen, what: "names" });
-    if (!answer.missing) curves.offer(answer.metrics, answer.machine);
+    if (!answer.missing) curves.offer(answer.metrics);
   } catch { /* the connection comes back, and asks again */ }
 }
 

@@ -17,12 +17,9 @@ export class Curves {
     this.link = link;
     this.runs = [];
     this.names = [];
-    this.machineNames = [];
     this.added = recall("added", []);
     this.view = new View();
-    this.clockView = new View();
     this.view.changed = () => this.moved();
-    this.clockView.changed = () => this.moved();
     this.charts = new Map();
     this.axis = recall("axis", "global_step");
     $("axis").value = this.axis;
@@ -32,7 +29,7 @@ export class Curves {
       this.view.low = this.view.high = null;
       this.fetch(true);
     };
-    $("unzoom").onclick = () => { this.clockView.low = this.clockView.high = null; this.view.reset(); };
+    $("unzoom").onclick = () => this.view.reset();
     $("more").onchange = () => this.add($("more").value);
     this.seen = new Set();
     this.watcher = new IntersectionObserver((entries) => {
@@ -46,7 +43,6 @@ export class Curves {
   choose(runs) {
     this.runs = runs;
     this.view.low = this.view.high = null;
-    this.clockView.low = this.clockView.high = null;
     this.charts.forEach((chart) => chart.set([]));
     $("legend").replaceChildren(...(runs.length > 1 ? runs.map((run, index) => {
       const key = make("span", { class: "key" }, run.name);
@@ -55,10 +51,9 @@ export class Curves {
     }) : []));
   }
 
-  offer(metrics, machine) {
-    if (metrics.join() === this.names.join() && machine.join() === this.machineNames.join()) return;
+  offer(metrics) {
+    if (metrics.join() === this.names.join()) return;
     this.names = metrics;
-    this.machineNames = machine;
     const known = new Set(LEARNING.concat(SPEED).map(([name]) => name));
     const rest = metrics.filter((name) => !known.has(name) && !AXES.has(name) && !MACHINE.test(name)).sort();
     $("more").replaceChildren(make("option", { value: "" }, "metric …"), ...rest.map((name) => make("option", {}, name)));
@@ -67,7 +62,7 @@ export class Curves {
 
   build() {
     const has = new Set(this.names);
-    const machine = [...this.machineNames.filter((name) => !AXES.has(name)), ...this.names.filter((name) => MACHINE.test(name))];
+    const machine = this.names.filter((name) => MACHINE.test(name));
     const learning = LEARNING.filter(([name]) => has.has(name)).concat(this.added.filter((name) => has.has(name)).map((name) => [name, name]));
     const speed = SPEED.filter(([name]) => has.has(name)).concat(machine.map((name) => [name, name.replaceAll("_", " ")]));
     this.place($("charts"), learning);
@@ -82,9 +77,7 @@ export class Curves {
       let chart = this.charts.get(name);
       if (!chart) {
         const drop = this.added.includes(name) ? () => this.remove(name) : null;
-        const own = this.machineNames.includes(name);
-        chart = new Chart(name, title, own ? this.clockView : this.view, drop);
-        chart.own = own;
+        chart = new Chart(name, title, this.view, drop);
         this.charts.set(name, chart);
         this.watcher.observe(chart.element);
       }
@@ -113,7 +106,7 @@ export class Curves {
   }
 
   moved() {
-    $("unzoom").disabled = this.view.low === null && this.clockView.low === null;
+    $("unzoom").disabled = this.view.low === null;
     this.charts.forEach((chart) => chart.redraw());
     clearTimeout(this.soon);
     this.soon = setTimeout(() => this.fetch(true), 120);
@@ -125,27 +118,26 @@ export class Curves {
     if (!this.runs.length || !shown.length || document.hidden) return;
     this.busy = true;
     try {
-      await this.load(shown.filter((chart) => !chart.own), this.view);
-      await this.load(shown.filter((chart) => chart.own), this.clockView);
+      await this.load(shown);
     } catch { /* the connection comes back, and asks again */ }
     this.busy = false;
     if (this.later) { this.later = false; this.fetch(true); }
   }
 
-  async load(charts, view) {
-    if (!charts.length) return;
-    const runs = this.runs;
+  async load(charts) {
+    const { runs, view } = this;
     const points = Math.max(100, Math.min(1200, Math.round(charts[0].canvas.clientWidth * 1.5) || 400));
     for (let at = 0; at < charts.length; at += 40) {
       const names = charts.slice(at, at + 40).map((chart) => chart.name);
       const answer = await this.link.ask({ type: "curves", runs: runs.map((run) => run.id), names, axis: this.axis, low: view.low, high: view.high, points });
       if (runs !== this.runs) return;
       const found = curvesOf(answer);
-      this.spread(charts.slice(at, at + 40), found, view);
+      this.spread(charts.slice(at, at + 40), found);
     }
   }
 
-  spread(charts, found, view) {
+  spread(charts, found) {
+    const { view } = this;
     if (view.low === null) {
       let [first, last] = [Infinity, -Infinity];
       for (const curves of found.values()) for (const { x } of curves) if (x.length) { first = Math.min(first, x[0]); last = Math.max(last, x.at(-1)); }
@@ -153,7 +145,7 @@ export class Curves {
     }
     const order = new Map(this.runs.map((run, index) => [run.id, index]));
     for (const chart of charts) {
-      chart.label = chart.own ? (x) => new Date(1000 * x).toLocaleTimeString() : this.axis === "seconds" ? duration : null;
+      chart.label = this.axis === "seconds" ? duration : null;
       chart.set((found.get(chart.name) || []).map(({ run, x, y }) => ({ x, y, color: runColor(order.get(run)) })));
     }
   }

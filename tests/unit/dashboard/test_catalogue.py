@@ -1,0 +1,67 @@
+"""The list of runs, whatever their folders hold."""
+
+import asyncio
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from warpzone.dashboard.access import Access
+from warpzone.dashboard.app import make_app
+from warpzone.dashboard.catalogue import Catalogue
+from warpzone.dashboard.hub import Hub
+from warpzone.dashboard.wall import WallFile
+
+DEEP = "[" * 12_000
+
+
+def test_nonsense_in_one_run_hides_no_other(tmp_path: Path) -> None:
+    for name in ("good", "deep"):
+        (tmp_path / name / "control").mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text('{"stages": "1-1"}')
+    (tmp_path / "good" / "metrics.jsonl").write_text('{"update": 1, "global_step": 5}\n')
+    (tmp_path / "deep" / "metrics.jsonl").write_text(DEEP + "\n")
+    (tmp_path / "deep" / "control" / "state.json").write_text(DEEP)
+    rows = {row["name"]: row["step"] for row in Catalogue(tmp_path).scan().rows}
+    assert rows == {"good": 5, "deep": None}
+
+
+def test_a_wall_of_nonsense_is_no_wall(tmp_path: Path) -> None:
+    (tmp_path / "wall").mkdir()
+    (tmp_path / "wall" / "latest.bin").write_text(DEEP + "\n")
+    wall = WallFile(tmp_path)
+    wall.read()
+    assert wall.message == b""
+
+
+def test_a_server_that_cannot_read_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would go on to show what was, and look well."""
+    raised: list[int] = []
+
+    async def fail(_: Hub) -> None:
+        raise RuntimeError("lost")
+
+    async def start() -> None:
+        said = asyncio.Queue[str]()
+        app = make_app(tmp_path, Access("127.0.0.1", control=False, token="t" * 20))
+
+        async def receive() -> dict[str, str]:
+            return {"type": f"lifespan.{await said.get()}"}
+
+        async def send(_: object) -> None:
+            await asyncio.sleep(0)
+
+        said.put_nowait("startup")
+        running = asyncio.create_task(app({"type": "lifespan"}, receive, send))
+        while not raised:
+            await asyncio.sleep(0.01)
+        said.put_nowait("shutdown")
+        await running
+
+    monkeypatch.setattr(Hub, "work", fail)
+    monkeypatch.setattr(signal, "raise_signal", raised.append)
+    # In a thread: where browsers are tested too, this one has a loop already.
+    with ThreadPoolExecutor(1) as other:
+        other.submit(lambda: asyncio.run(asyncio.wait_for(start(), 60))).result()
+    assert raised == [signal.SIGTERM]
