@@ -144,7 +144,7 @@ fuzz: setup ## libFuzzer with ASan over ROM, saved lanes and actions (needs clan
 	$(call cmake,fuzz,-DCMAKE_CXX_COMPILER=$(CLANGXX) -DWARPZONE_FUZZ=ON "-DWARPZONE_SANITIZE=address;undefined")
 	for target in build/fuzz/fuzz_*; do echo "== $$target"; \
 	  mkdir -p build/corpus/$$(basename $$target); \
-	  $(ROM_FILE) $$target -runs=$(FUZZ_RUNS) -print_final_stats=1 build/corpus/$$(basename $$target); done
+	  $(ROM_FILE) $$target -runs=$(FUZZ_RUNS) -print_final_stats=1 -artifact_prefix=build/ build/corpus/$$(basename $$target); done
 
 .PHONY: golden
 golden: setup ## rewrite the goldens; look at the difference before you keep it
