@@ -46,14 +46,15 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 def publish(temporary: Path, path: Path) -> None:
     """Gives a finished file its real name: synced, renamed, folder synced."""
-    _sync(temporary)
+    flush(temporary)
     os.replace(temporary, path)
-    _sync(path.parent)
+    flush(path.parent)
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def flush(path: Path) -> None:
+    """Waits until a file or folder is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        os.fsync(handle)
     finally:
-        os.close(descriptor)
+        os.close(handle)

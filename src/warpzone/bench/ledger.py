@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.paths import data_dir
+from warpzone.run.files import append_text
 
 
 def ledger_path() -> Path:
@@ -18,6 +19,5 @@ def add(result: dict[str, Any], path: Path | None = None) -> Path:
     """Adds a measurement to a ledger, the user's by default. Returns which one it was."""
     path = ledger_path() if path is None else path
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as ledger:
-        ledger.write(json.dumps(result) + "\n")
+    append_text(path, json.dumps(result) + "\n")
     return path

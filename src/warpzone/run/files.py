@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+from warpzone.paths import publish
+
 #: Read at a time.
 BLOCK = 1 << 20
 #: Left free by whoever writes: the disk is not ours alone.
@@ -26,11 +28,9 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}")
     try:
         write(temporary)
-        flush(temporary)
-        temporary.replace(path)
+        publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    flush(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -56,15 +56,6 @@ def append_text(path: Path, text: str) -> None:
             with contextlib.suppress(OSError):
                 os.ftruncate(handle, whole)
             raise
-    finally:
-        os.close(handle)
-
-
-def flush(path: Path) -> None:
-    """Waits until a file or folder is on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
     finally:
         os.close(handle)
 

@@ -16,7 +16,8 @@ from warpzone.metrics.sinks.jsonl import JsonLines
 from warpzone.metrics.sinks.parquet import FILE as PARQUET
 from warpzone.model.agent import Agent
 from warpzone.model.spec import ModelSpec
-from warpzone.run.files import flush, remove_leftovers, write_atomically, write_text
+from warpzone.paths import flush
+from warpzone.run.files import remove_leftovers, write_atomically, write_text
 from warpzone.run.lock import RunLock
 
 CONFIG = "config.json"
