@@ -7,6 +7,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 #include "native/loader.hpp"
 #include "vec/hash.hpp"
 #include "vec/savestate.hpp"
@@ -56,7 +57,7 @@ class PyConsole {
   void frames(const nb::bytes& buttons) {
     const auto* masks = static_cast<const uint8_t*>(buttons.data());
     const size_t count = buttons.size();
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     const std::lock_guard<std::mutex> lock(mutex_);
     for (size_t i = 0; i < count; ++i) advance_locked(masks[i], 0);
   }
@@ -114,8 +115,9 @@ class PyConsole {
   }
 
   nb::dict registers() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    // Before the lock: a new container may run the garbage collector, and with it anybody's code.
     nb::dict result;
+    const std::lock_guard<std::mutex> lock(mutex_);
     std::visit(
         [&](const auto& m) {
           result["pc"] = m.cpu.pc;
@@ -158,7 +160,7 @@ class PyConsole {
 
  private:
   void advance(uint8_t buttons, uint8_t buttons2) {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     const std::lock_guard<std::mutex> lock(mutex_);
     advance_locked(buttons, buttons2);
   }

@@ -4,6 +4,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 #include "game/rom_check.hpp"
 #include "game/signals.hpp"
 #include "native/loader.hpp"
@@ -30,7 +31,7 @@ void check_rom(const nb::bytes& data) { require_super_mario_bros(*parse_rom(data
 
 std::string translate(const nb::bytes& rom) {
   const CartridgePtr cart = parse_rom(rom);
-  const nb::gil_scoped_release release;
+  const ReleasedGil release;
   return native::translate(*cart);
 }
 
@@ -59,6 +60,8 @@ nb::tuple names(const auto& items, const auto& name_of) {
 }
 
 void bind(nb::module_& m) {
+  // What a daemon thread holds when the interpreter ends is never let go, and nothing here prints.
+  nb::set_leak_warnings(false);
   m.attr("INFO_FIELDS") = names(kInfoNames, [](std::string_view name) { return name; });
   m.attr("SIMD_LEVELS") = names(simd_levels(), simd_name);
   m.def("check_rom", &check_rom, nb::arg("data"));

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "bindings/arguments.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/gil.hpp"
 #include "game/rom_check.hpp"
 #include "vec/tiles.hpp"
 #include "vec/vector.hpp"
@@ -94,7 +96,7 @@ class PyVector {
     obs_shape_ = {frame_stack, height, width};
     if (!gray && planar) obs_shape_[1] *= 3;
     if (!gray && !planar) obs_shape_.push_back(3);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     auto pool = std::holds_alternative<int>(num_threads)
                     ? Vector::make_pool(std::get<int>(num_threads))
                     : std::get<const Threads*>(num_threads)->pool();
@@ -105,7 +107,7 @@ class PyVector {
   // Stopping threads must not wait for the GIL that this thread holds. The arrays of a step that is
   // under way go last.
   ~PyVector() {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_.reset();
   }
   PyVector(const PyVector&) = delete;
@@ -120,7 +122,7 @@ class PyVector {
   int num_threads() const { return vector_->num_threads(); }
 
   void seed(const std::vector<std::optional<uint64_t>>& seeds) {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->seed(seeds);
   }
 
@@ -128,7 +130,7 @@ class PyVector {
     const auto m = Array<bool>::optional(mask, "mask", {lanes()}, Access::kRead);
     const Array<uint8_t> o(obs, "obs", rows_of(lanes()), Access::kWrite);
     const Array<int32_t> i(info, "info", {lanes(), kInfoColumns}, Access::kWrite);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->reset(m.data(), o.data(), i.data());
   }
 
@@ -166,7 +168,7 @@ class PyVector {
     const Array<int64_t> a(actions, "actions", {lanes()}, Access::kRead);
     const Outputs out =
         outputs(lanes(), obs, reward, terminated, truncated, info, final_obs, final_info);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->step(a.data(), out.arrays());
   }
 
@@ -175,17 +177,18 @@ class PyVector {
     const Array<int64_t> a(actions, "actions", {lanes()}, Access::kRead);
     auto out = std::make_unique<Outputs>(
         outputs(lanes(), obs, reward, terminated, truncated, info, final_obs, final_info));
-    {
-      const nb::gil_scoped_release release;
-      vector_->start(a.data(), out->arrays());
-    }
-    under_way_ = std::move(out);
+    const ReleasedGil release;
+    const std::lock_guard<std::mutex> lock(under_way_mutex_);
+    vector_->start(a.data(), out->arrays());
+    under_way_ = std::move(out);  // there was none, or the step would have been refused
   }
 
   void finish() {
-    // Held to the end of the call, whatever becomes of the step.
-    const std::unique_ptr<Outputs> out = std::move(under_way_);
-    const nb::gil_scoped_release release;
+    // Held to the end of the call, whatever becomes of the step, and let go with the GIL.
+    std::unique_ptr<Outputs> out;
+    const ReleasedGil release;
+    const std::lock_guard<std::mutex> lock(under_way_mutex_);
+    out = std::move(under_way_);
     vector_->finish();
   }
 
@@ -193,7 +196,7 @@ class PyVector {
     const Array<int64_t> l(lane_ids, "lanes", {-1}, Access::kRead);
     const Array<int64_t> a(actions, "actions", {l.length()}, Access::kRead);
     const auto count = static_cast<size_t>(l.length());
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->send({a.data(), count}, {l.data(), count});
   }
 
@@ -207,7 +210,7 @@ class PyVector {
     }
     const Outputs out =
         outputs(count, obs, reward, terminated, truncated, info, final_obs, final_info);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->receive(static_cast<int>(count), out.arrays(), l.data());
   }
 
@@ -215,7 +218,7 @@ class PyVector {
     void* out;
     nb::object result =
         new_array({static_cast<Py_ssize_t>(lane_ids.size()), 2048}, Dtype::kUint8, &out);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->copy_ram(lane_ids, static_cast<uint8_t*>(out));
     return result;
   }
@@ -223,7 +226,7 @@ class PyVector {
   nb::object ram_view(int64_t lane) {
     using Owner = std::shared_ptr<const LaneSet>;
     auto [bytes, lane_set] = [&] {
-      const nb::gil_scoped_release release;
+      const ReleasedGil release;
       return vector_->ram(lane);
     }();
     nb::capsule owner(new Owner(std::move(lane_set)),
@@ -234,14 +237,14 @@ class PyVector {
   nb::object screen(int64_t lane) {
     void* out;
     nb::object result = new_array({kHeight, kWidth, 3}, Dtype::kUint8, &out);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->screen(lane, static_cast<uint8_t*>(out));
     return result;
   }
 
   nb::bytes save(int64_t lane) {
     const std::vector<uint8_t> bytes = [&] {
-      const nb::gil_scoped_release release;
+      const ReleasedGil release;
       return vector_->save(lane);
     }();
     return nb::bytes(bytes.data(), bytes.size());
@@ -249,101 +252,101 @@ class PyVector {
 
   void load(int64_t lane, const nb::bytes& state) {
     const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(state.data()), state.size());
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->load(lane, bytes);
   }
 
   void clone(int64_t source, int64_t target) {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->clone(source, target);
   }
 
   void observe(int64_t lane, nb::handle obs) {
     const Array<uint8_t> o(obs, "obs", obs_shape_, Access::kWrite);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->observe(lane, o.data());
   }
 
   nb::object info(int64_t lane) {
     void* out;
     nb::object result = new_array({kInfoColumns}, Dtype::kInt32, &out);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->copy_info(lane, static_cast<int32_t*>(out));
     return result;
   }
 
   void set_stages(int64_t lane, const Integers& stages) {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->set_stages(lane, stage_list(stages));
   }
 
   void set_reward_weights(const std::vector<float>& weights) {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->set_reward_weights(weights_of(weights));
   }
 
   void set_stage_weights(const std::vector<double>& weights) {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->set_stage_weights(weights);
   }
 
   void set_script(const nb::bytes& masks) {
     auto copy = masks_of(masks);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->set_script(std::move(copy));
   }
 
   void force(const Integers& lane_ids, const nb::bytes& masks) {
     auto copy = masks_of(masks);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->force(lane_ids, std::move(copy));
   }
 
   void add_restart(int32_t id, const nb::bytes& state, const nb::bytes& masks, double weight) {
     const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(state.data()), state.size());
     auto copy = masks_of(masks);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->add_restart(id, bytes, std::move(copy), weight);
   }
 
   void weigh_restart(int32_t id, double weight) {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->weigh_restart(id, weight);
   }
 
   void remove_restart(int32_t id) {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->remove_restart(id);
   }
 
   void set_restart_share(double share) {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->set_restart_share(share);
   }
 
   int num_restarts() {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     return vector_->num_restarts();
   }
 
   std::vector<double> take_shaping() {
     std::vector<double> sums(kShapingFields);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     vector_->take_shaping(sums.data());
     return sums;
   }
 
   size_t memory_bytes() {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     return vector_->memory_bytes();
   }
 
   void close() {
-    {
-      const nb::gil_scoped_release release;
-      vector_->close();
-    }
-    under_way_.reset();
+    std::unique_ptr<Outputs> out;
+    const ReleasedGil release;
+    const std::lock_guard<std::mutex> lock(under_way_mutex_);
+    vector_->close();
+    out = std::move(under_way_);
   }
 
  private:
@@ -354,8 +357,10 @@ class PyVector {
     return shape;
   }
 
-  /// What a step writes to while the caller does something else.
+  /// What a step writes to while the caller does something else: there exactly as long as the step
+  /// is, for which the mutex is held around both. Nobody waits for the GIL while he holds it.
   std::unique_ptr<Outputs> under_way_;
+  std::mutex under_way_mutex_;
   std::unique_ptr<Vector> vector_;
   Shape obs_shape_;
 };

@@ -9,6 +9,8 @@ constexpr int32_t kMaxX = 0xFFFF;
 constexpr int32_t kMaxScore = 999999;
 /// Far more than any stage has; keeps sums inside their type.
 constexpr int32_t kMaxPixels = 1 << 30;
+/// The same for counters.
+constexpr int32_t kMaxSteps = 1 << 30;
 
 uint16_t area_key(const uint8_t* ram) {
   return static_cast<uint16_t>(ram[ram::kAreaType] << 8 | ram[ram::kAreaIndex]);
@@ -122,10 +124,10 @@ bool is_valid(const Episode& e) {
     if (x < 0 || x > kMaxX) return false;
   }
   return e.x_last >= 0 && e.x_last <= kMaxX && e.time_last >= 0 && e.time_last <= 255255255 &&
-         e.steps >= 0 && e.stagnant >= 0 && e.stagnant <= e.steps && e.start_delay >= 0 &&
-         e.start_stage >= kWholeGame && e.start_stage < kStages && e.score_last >= 0 &&
-         e.score_last <= kMaxScore && e.pixels >= 0 && e.pixels <= kMaxPixels + kMaxX &&
-         e.restart >= 0;
+         e.steps >= 0 && e.steps <= kMaxSteps && e.stagnant >= 0 && e.stagnant <= e.steps &&
+         e.start_delay >= 0 && e.start_stage >= kWholeGame && e.start_stage < kStages &&
+         e.score_last >= 0 && e.score_last <= kMaxScore && e.pixels >= 0 &&
+         e.pixels <= kMaxPixels + kMaxX && e.restart >= 0;
 }
 
 }  // namespace wz

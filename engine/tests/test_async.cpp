@@ -106,6 +106,22 @@ void test_refusals(const CartridgePtr& cart) {
   rig.vector.close();  // with lanes under way
 }
 
+/// Turns for threads that do not exist must not pile up.
+void test_alone_keeps_nothing(const CartridgePtr& cart) {
+  Rig rig(small_config(), cart, {{0}}, 1);
+  rig.reset();
+  const int64_t lane = 0, action = 0;
+  int64_t received = 0;
+  const auto step = [&] {
+    rig.vector.send({&action, 1}, {&lane, 1});
+    rig.vector.receive(1, rig.arrays(), &received);
+  };
+  step();
+  const size_t before = rig.vector.memory_bytes();
+  for (int i = 0; i < 64; ++i) step();
+  CHECK_EQ(rig.vector.memory_bytes(), before);
+}
+
 /// Several threads may use one vector; their calls take turns.
 void test_shared_vector(const CartridgePtr& cart) {
   LaneConfig config = small_config();
@@ -139,6 +155,7 @@ int main() {
     test_same_lives(cart, 2, 3);
     test_same_lives(cart, 4, 1);
     test_refusals(cart);
+    test_alone_keeps_nothing(cart);
     test_shared_vector(cart);
   }
   return check::finish();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -13,6 +14,14 @@
 #include "vec/pool.hpp"
 
 using namespace wz;
+
+#if defined(__SANITIZE_THREAD__)
+#define WZ_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WZ_TSAN 1
+#endif
+#endif
 
 namespace {
 
@@ -111,6 +120,45 @@ void test_many_callers(int threads) {
   CHECK_EQ(total.load(), 300);
 }
 
+#ifndef WZ_TSAN  // it forbids threads after a fork
+/// Threads that a child starts may get the names of the parent's, which it must not touch then.
+void test_forked_child_with_threads() {
+  auto pool = std::make_unique<Pool>(4);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    int ran = 0;
+    pool->run(10, [&](int, int) { ++ran; });
+    bool right = ran == 10 && !pool->has_workers();
+    {
+      Pool own(4);
+      pool.reset();
+      std::atomic<int> hits{0};
+      own.run(10, [&](int, int) { hits.fetch_add(1); });
+      right &= hits == 10 && own.has_workers();
+    }
+    _exit(right ? 0 : 1);
+  }
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+}
+#endif
+
+/// What nobody works off is nowhere kept.
+void test_jobs_without_workers_go() {
+  Pool pool(3);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto kept = std::make_shared<int>();
+    for (int i = 0; i < 5; ++i) pool.run(4, [kept](int, int) {});
+    _exit(kept.use_count() == 1 ? 0 : 1);
+  }
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+}
+
 /// A process that was forked has no workers: it must neither wait for them nor crash.
 void test_fork() {
   Pool* pool = new Pool(3);
@@ -146,6 +194,10 @@ int main() {
     if (threads > 1) test_many_callers(threads);
   }
   test_fork();
+#ifndef WZ_TSAN
+  test_forked_child_with_threads();
+#endif
+  test_jobs_without_workers_go();
   CHECK_THROWS(std::invalid_argument, Pool(0));
   Pool pool(1);
   CHECK_THROWS(std::invalid_argument, pool.run(Pool::kMaxCount + 1, [](int, int) {}));

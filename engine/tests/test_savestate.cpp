@@ -145,7 +145,16 @@ void test_forgeries(const CartridgePtr& cart) {
   refused([](L& lane) { lane.episode.pixels = -1; });
   refused([](L& lane) { lane.episode.restart = -1; });
   refused([](L& lane) { lane.episode.steps = -1; });
+  refused([](L& lane) { lane.episode.steps = INT32_MAX; });
   refused([](L& lane) { lane.stages = {99}; });
+}
+
+/// nes-py keeps whatever byte a program writes to the palette, and so does a saved machine.
+void test_odd_colors() {
+  const auto machine = std::make_unique<nespy::Machine>(nespy::power_on(Cartridge{}));
+  machine->palette[5] = 0xC7;
+  const std::vector<uint8_t> bytes = save_console<NesPyConsole>(*machine, 1);
+  CHECK_EQ(load_console<NesPyConsole>(bytes, 1).palette[5], 0xC7);
 }
 
 /// A program that has gone wrong is an error of its lane, and of that lane only.
@@ -190,6 +199,7 @@ void test_failing_lane(const CartridgePtr& cart) {
 }  // namespace
 
 int main() {
+  test_odd_colors();
   const std::vector<uint8_t> file = check::rom();
   if (!file.empty()) {
     const CartridgePtr cart = parse_ines(file);

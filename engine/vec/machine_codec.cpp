@@ -68,7 +68,7 @@ void describe_nespy(Archive& archive, M& m) {
                   p.sprite_zero_hit, p.odd_frame, p.read_buffer, p.oam_address, p.sprite_count);
   archive.block(p.sprites, sizeof p.sprites);
   for (auto& c : m.controllers) archive.numbers(c.buttons, c.shift, c.strobe);
-  for (auto& color : m.palette) archive.choice(color, 64);
+  archive.block(m.palette, sizeof m.palette);  // whole bytes: nes-py keeps what was written
   archive.block(m.oam, sizeof m.oam);
   archive.block(m.vram, sizeof m.vram);
   archive.block(m.ram, sizeof m.ram);

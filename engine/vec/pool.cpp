@@ -53,6 +53,7 @@ class Pool::Job {
   bool given_away() const { return next_.load(std::memory_order_acquire) >= count_; }
   bool is_complete() const { return done_.load(std::memory_order_acquire) == count_; }
   bool of_this_process() const { return process_ == getpid(); }
+  pid_t process() const { return process_; }
 
   /// Runs pieces until none is left to give.
   void work(int thread) {
@@ -128,8 +129,9 @@ Pool::~Pool() { stop(); }
 
 void Pool::stop() {
   if (is_forked()) {
-    // There is nobody to wait for.
-    for (std::thread& thread : threads_) thread.detach();
+    // There is nobody to wait for, and nobody to detach from: the system may have given the names
+    // of these threads to others that this process has started since. So they are never destroyed.
+    static_cast<void>(new std::vector<std::thread>(std::move(threads_)));
     return;
   }
   stop_.store(true, std::memory_order_release);
@@ -172,7 +174,8 @@ std::shared_ptr<Pool::Job> Pool::make(int count, Task task) const {
 
 std::shared_ptr<Pool::Job> Pool::start(int count, Task task) {
   auto job = make(count, std::move(task));
-  if (threads_.empty() || count == 0) return job;
+  // In a forked child nobody would take it off the queue, which may be locked for ever besides.
+  if (threads_.empty() || count == 0 || job->process() != owner_process_) return job;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     queue_.push_back(job);

@@ -54,6 +54,8 @@ class Pool {
   /// Whether this is a child of the process that made the pool. The threads exist in the parent
   /// only; jobs of the child's own are run by whoever waits for them.
   bool is_forked() const;
+  /// Whether there are threads that work off jobs without anybody waiting for them.
+  bool has_workers() const { return !threads_.empty() && !is_forked(); }
 
   /// Starts and waits.
   void run(int count, Task task);

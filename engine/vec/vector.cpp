@@ -150,28 +150,30 @@ void Vector::reset(const bool* mask, uint8_t* obs, int32_t* info) {
   });
 }
 
-void Vector::check_step(const int64_t* actions) {
+/// Copies and checks them. What was checked must not change, whatever becomes of the caller's
+/// array.
+void Vector::take_actions(const int64_t* actions) {
   require_idle("step");
+  actions_.assign(actions, actions + num_lanes_);
   for (int lane = 0; lane < num_lanes_; ++lane) {
-    check_action(actions[lane], lane);
+    check_action(actions_[static_cast<size_t>(lane)], lane);
     check_steppable(lane);
   }
 }
 
 void Vector::step(const int64_t* actions, const StepRows& arrays) {
   const auto lock = enter();
-  check_step(actions);
+  take_actions(actions);
   const size_t size = lanes_->stack_bytes();
   pool_->run(num_lanes_, [&](int thread, int lane) {
-    lanes_->step(thread, lane, static_cast<int>(actions[lane]), arrays.at(lane, size));
+    const int64_t action = actions_[static_cast<size_t>(lane)];
+    lanes_->step(thread, lane, static_cast<int>(action), arrays.at(lane, size));
   });
 }
 
 void Vector::start(const int64_t* actions, const StepRows& arrays) {
   const auto lock = enter();
-  check_step(actions);
-  // What was checked must not change: the caller's array is his again.
-  actions_.assign(actions, actions + num_lanes_);
+  take_actions(actions);
   const size_t size = lanes_->stack_bytes();
   step_ = pool_->start(num_lanes_, [this, arrays, size](int thread, int lane) {
     const int64_t action = actions_[static_cast<size_t>(lane)];
@@ -186,13 +188,16 @@ void Vector::finish() {
   pool_->wait(*job);
 }
 
-void Vector::send(std::span<const int64_t> actions, std::span<const int64_t> lanes) {
+void Vector::send(std::span<const int64_t> given_actions, std::span<const int64_t> given_lanes) {
   const auto lock = enter();
-  if (actions.size() != lanes.size()) {
+  if (given_actions.size() != given_lanes.size()) {
     throw std::invalid_argument("send needs an action for each lane, and got " +
-                                std::to_string(actions.size()) + " for " +
-                                std::to_string(lanes.size()));
+                                std::to_string(given_actions.size()) + " for " +
+                                std::to_string(given_lanes.size()));
   }
+  // What is checked must not change, whatever becomes of the caller's arrays.
+  const std::vector<int64_t> actions(given_actions.begin(), given_actions.end());
+  const std::vector<int64_t> lanes(given_lanes.begin(), given_lanes.end());
   std::vector<bool> seen(static_cast<size_t>(num_lanes_));
   for (size_t i = 0; i < lanes.size(); ++i) {
     const int lane = idle_lane(lanes[i]);
@@ -204,6 +209,7 @@ void Vector::send(std::span<const int64_t> actions, std::span<const int64_t> lan
     check_steppable(lane);
   }
   async_->send(actions, lanes);
+  if (!pool_->has_workers()) return;  // `receive` plays them all
   // As many turns as steps: a turn that finds the queue empty has been forestalled by `receive`.
   sent_.push_back(pool_->start(static_cast<int>(lanes.size()),
                                [this](int thread, int) { async_->work(thread); }));
@@ -333,7 +339,7 @@ void Vector::take_shaping(double* out) {
 
 size_t Vector::memory_bytes() {
   const auto lock = enter();
-  return lanes_->memory_bytes() + async_->memory_bytes();
+  return lanes_->memory_bytes() + async_->memory_bytes() + sent_.capacity() * sizeof sent_[0];
 }
 
 void Vector::close() {

@@ -83,7 +83,7 @@ class Vector {
   void require_idle(const char* what);
   void check_action(int64_t action, int64_t lane) const;
   void check_steppable(int lane) const;
-  void check_step(const int64_t* actions);
+  void take_actions(const int64_t* actions);
   void refuse_under_way() const;
   void settle() noexcept;
 
@@ -96,7 +96,7 @@ class Vector {
   std::unique_ptr<AsyncSteps> async_;
   std::shared_ptr<Pool> pool_;
   std::shared_ptr<Pool::Job> step_;  ///< begun and not finished
-  std::vector<int64_t> actions_;     ///< of that step
+  std::vector<int64_t> actions_;     ///< of the last step
   std::vector<std::shared_ptr<Pool::Job>> sent_;
 };
 

@@ -136,7 +136,10 @@ def _open(library: Path) -> "NativeProgram | None":
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Holds a lock that the system releases when the process dies."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise NativeError(f"{path} cannot be written ({error.strerror}).") from error
     try:
         deadline = time.monotonic() + _LOCK_SECONDS
         while True:
@@ -147,6 +150,8 @@ def _locked(path: Path) -> Iterator[None]:
                 if time.monotonic() > deadline:
                     raise NativeError(f"another process holds {path} for too long.") from None
                 time.sleep(0.05)
+            except OSError as error:
+                raise NativeError(f"{path} cannot be locked ({error.strerror}).") from error
         yield
     finally:
         os.close(descriptor)
@@ -154,9 +159,9 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _build(rom: bytes, library: Path) -> None:
     """Translates and compiles in a folder of its own, then publishes library and side-car."""
-    _remove_leftovers(library)
     started = time.perf_counter()
     try:
+        _remove_leftovers(library)
         with tempfile.TemporaryDirectory(dir=library.parent, prefix=f".{library.stem}.") as name:
             source, product = Path(name) / "program.c", Path(name) / "program.so"
             source.write_text(_engine.translate(rom))

@@ -1,6 +1,11 @@
 """Steps that go on while the caller does something else, on threads that several vectors share."""
 
+import contextlib
 import gc
+import os
+import subprocess
+import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -125,3 +130,61 @@ def test_the_number_of_threads_is_checked(number: int) -> None:
         _engine.Threads(number)
     with pytest.raises(ValueError, match=r"num_threads must be in 1\.\.1024"):
         make(number)
+
+
+def test_results_stay_in_place_whoever_begins_and_ends_steps() -> None:
+    """One thread only begins steps. The other ends them and begins its own before the first one
+    may have come back, which must not let go of its results."""
+    vector, results = begun(2)
+    actions = np.ones(LANES, np.int64)
+    over = threading.Event()
+
+    def begin() -> None:
+        while not over.is_set():
+            with contextlib.suppress(RuntimeError):
+                vector.start(actions, *results)
+
+    beginner = threading.Thread(target=begin)
+    beginner.start()
+    held = 0
+    for _ in range(200):
+        with contextlib.suppress(RuntimeError):
+            vector.finish()
+        memory = bytearray(results[0].nbytes)
+        obs = np.frombuffer(memory, np.uint8).reshape(results[0].shape)
+        try:
+            vector.start(actions, obs, *results[1:])
+        except RuntimeError:
+            continue
+        del obs
+        with pytest.raises(BufferError):  # only while somebody uses it
+            memory.append(0)
+        held += 1
+    over.set()
+    beginner.join()
+    vector.close()
+    assert held > 0
+
+
+#: A thread that nobody waits for is inside the engine when the program ends.
+DAEMON = """
+import threading, time
+import numpy as np
+from test_engine_start import LANES, begun
+
+vector, results = begun()
+def play():
+    while True:
+        vector.step(np.ones(LANES, np.int64), *results)
+threading.Thread(target=play, daemon=True).start()
+time.sleep(0.2)
+"""
+
+
+def test_program_ends_in_order_while_a_daemon_thread_plays() -> None:
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", DAEMON], env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -5,6 +5,7 @@ tested where they are played.
 """
 
 import ctypes
+import errno
 import json
 import os
 import stat
@@ -237,6 +238,30 @@ def test_failing_compiler(folders: Path, compiler: Path, engine: SimpleNamespace
         assert native.load(b"rom") is None
     assert len(caught) == 1
     assert visible(folders) == {".lock"}
+
+
+@pytest.mark.parametrize("call", ["os.open", "fcntl.flock"])
+def test_cache_that_takes_no_lock(
+    folders: Path, compiler: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """A full or read-only disk, or one that knows no locks: the interpreter does the work."""
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(f"warpzone.native.{call}", fail)
+    with pytest.warns(RuntimeWarning, match=r"cannot be .* \(No space left"):
+        assert native.load(b"rom") is None
+
+
+def test_leftovers_that_cannot_go(folders: Path, compiler: Path) -> None:
+    native.load(b"rom")
+    library = native.cached(b"rom")
+    assert library is not None
+    library.unlink()
+    (library.parent / f".{library.stem}.x" / "folder").mkdir(parents=True)
+    with pytest.warns(RuntimeWarning, match="could not be stored"):
+        assert native.load(b"rom") is None
 
 
 def test_switched_off(folders: Path, compiler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
