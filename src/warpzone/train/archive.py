@@ -165,6 +165,10 @@ class Archive:
     def _forget(self, number: int) -> None:
         del self._places[self.moments.pop(number).key]
 
+    def clear(self) -> None:
+        """Forgets every moment, but not what was counted."""
+        self.moments, self._places, self._candidates = {}, {}, []
+
     # --- what lanes get -------------------------------------------------------------------------
     def apply(self, groups: Sequence[LaneGroup]) -> None:
         """Gives the engine what has changed since the last call."""
@@ -198,8 +202,10 @@ class Archive:
             "counts": [self._next, self.episodes, self.clears],
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from `state_dict`."""
+    def load_state_dict(self, state: Mapping[str, Any], *, anew: bool = False) -> None:
+        """Goes on from `state_dict`. What has still to prove itself does so in its own lane, which
+        must be there, and not play `anew`."""
+        lanes = 0 if anew else self.config.num_envs
         parts = (state["numbers"], state["keys"], unpack(state["states"]), unpack(state["masks"]))
         self._changed = set()
         self.moments, self._places = {}, {}
@@ -211,5 +217,6 @@ class Archive:
             for (lane, age, x, *key), saved in zip(
                 state["candidates"], saved_candidates, strict=True
             )
+            if lane < lanes
         ]
         self._next, self.episodes, self.clears = state["counts"]

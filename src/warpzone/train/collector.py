@@ -278,7 +278,8 @@ class Collector:
         self.episodes.load_state_dict({**state["episodes"], **sums})
         self._counted = self.episodes.total
         if "guide" in state:
-            self.guide.load_state_dict(state["guide"])
+            fits = self.guide.load_state_dict(state["guide"], anew=bool(reason))
+            reason += "" if fits else "; the archive begins empty"
         return reason
 
     @torch.no_grad()

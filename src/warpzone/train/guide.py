@@ -101,9 +101,18 @@ class Guide:
             "failures": self._failures,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from `state_dict`."""
+    def load_state_dict(self, state: Mapping[str, Any], *, anew: bool = False) -> bool:
+        """Goes on from `state_dict`; `anew`: the games are others than those that were saved. False
+        if the moments of the archive are of another ROM or other options: then it is empty."""
         self.starts.load_state_dict(state["starts"])
         self.curriculum.load_state_dict(state["curriculum"])
-        self.archive.load_state_dict(state["archive"])
         self._failures = float(state["failures"])
+        if not self.config.archive_share:
+            return True
+        self.archive.load_state_dict(state["archive"], anew=anew)
+        try:
+            self.archive.apply(self.groups)
+        except ValueError:
+            self.archive.clear()
+            return False
+        return True

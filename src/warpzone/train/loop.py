@@ -332,7 +332,8 @@ class Run:
         )
         self.evaluated_at = self.global_step
         if self._evaluation_due(self.global_step):
-            self.next_eval += self.config.eval_interval
+            every = self.config.eval_interval
+            self.next_eval = (self.global_step // every + 1) * every
         count = clears(self.outcomes)
         progress.say(
             f"[eval] step {self.global_step:,}, {self.seconds:.0f} s: argmax clears {count} and "

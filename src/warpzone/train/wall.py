@@ -6,11 +6,13 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from warpzone.env.actions import action_table
 from warpzone.train.lanes import COLUMN
@@ -56,13 +58,14 @@ def write_wall(run: Run, collected: Collected, lanes: int, steps: int, number: i
     """The last `steps` steps of a rollout, of lanes spread over the run."""
     rollout, config = collected.rollout, run.config
     chosen = np.unique(np.linspace(0, config.num_envs - 1, min(lanes, config.num_envs)).astype(int))
-    fits = MOST_PIXELS // (len(chosen) * config.size * config.size)
+    fits = MOST_PIXELS // (len(chosen) * prod(config.picture))
     steps = max(1, min(steps, rollout.length, fits))
     first = rollout.length - steps
     index = torch.from_numpy(chosen).to(rollout.frames.device)
     # Frames have `stack - 1` older ones in front, and the one after the last step behind.
     begin = config.frame_stack - 1 + first
     frames = rollout.frames[begin : begin + steps].index_select(1, index).cpu().numpy()
+    frames = gray(frames) if config.color else frames
     values = rollout.values[first:].index_select(1, index).cpu().numpy()
     actions = rollout.actions[first:].index_select(1, index).cpu().numpy()
     header = {
@@ -82,6 +85,12 @@ def write_wall(run: Run, collected: Collected, lanes: int, steps: int, number: i
     # Not flushed to the disk: a picture is worth nothing after a crash.
     temporary.write_bytes(text + frames.tobytes())
     temporary.replace(folder / LATEST)
+
+
+def gray(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Shades of what has its red, green and blue one below the other, [..., 3 * height, width]."""
+    red, green, blue = np.split(frames.astype(np.uint16), 3, -2)
+    return ((77 * red + 150 * green + 29 * blue) >> 8).astype(np.uint8)
 
 
 def _place(run: Run, lane: int) -> dict[str, Any]:

@@ -93,3 +93,14 @@ def test_another_interval_begins_with_its_next_multiple(
     life(settings(tmp_path, eval_interval=64, max_steps=192))
     assert evaluated(tmp_path) == [96, 96, 128, 128, 192, 192]
     assert not evaluations
+
+
+def test_an_interval_shorter_than_an_update_leaves_nothing_behind(
+    tmp_path: Path, evaluations: list[Callable[[], None]]
+) -> None:
+    """What goes on in a new folder begins with an update, not with an evaluation that was made."""
+    life(settings(tmp_path, eval_interval=10))
+    assert sorted({*evaluated(tmp_path)}) == [32, 64, 96, 128]
+    other = settings(tmp_path / "other", eval_interval=10, max_steps=5 * 32)
+    life(other.replace(resume=str(tmp_path / "one")))
+    assert sorted({*evaluated(tmp_path / "other")}) == [160]

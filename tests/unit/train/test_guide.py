@@ -208,6 +208,40 @@ def test_resuming_changes_nothing() -> None:
     second.close()
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason", "kept"),
+    [
+        ({"num_envs": 4}, "", True),
+        ({"num_envs": 12}, "there are 8 saved lanes, and 12 are needed", True),
+        ({"sticky": 0.5}, "other options; the archive begins empty", False),
+        ({"backend": "backend_games:walk", "archive_share": 0.0}, "cannot be saved", False),
+    ],
+)
+def test_an_archive_goes_on_with_other_settings(
+    changes: dict[str, Any], reason: str, kept: bool
+) -> None:
+    """Moments stay as long as the lanes can play them; those that were still to prove themselves
+    stay only if the lane that they are of goes on."""
+    config = tiny(**ARCHIVED)
+    first = make_collector(config, make_agent(config))
+    collect(first, 10)
+    archive = first.guide.archive
+    while not any(found.lane >= 4 for found in archive._candidates):
+        collect(first, 1, first=10)
+    other = config.replace(force_sync=True, **changes)
+    second = make_collector(other, make_agent(other))
+    said = second.load_state_dict(first.state_dict())
+    assert said.endswith(reason)
+    assert bool(said) == bool(reason)
+    again = second.guide.archive
+    assert list(again.moments) == (list(archive.moments) if kept else [])
+    lanes = [found.lane for found in archive._candidates if not said and found.lane < 4]
+    assert [found.lane for found in again._candidates] == lanes
+    collect(second, 2, first=12)
+    first.close()
+    second.close()
+
+
 def episode(stage: int, reason: str, x: int = 100, restart: int = 0) -> Episode:
     """One that ended."""
     return Episode(0, stage, 0, 0.0, 10, x, reason, restart)
