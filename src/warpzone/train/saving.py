@@ -227,7 +227,8 @@ def _load_replay(run: Run, saved: dict[str, Any] | None) -> list[str]:
     if replaying is None:
         return []
     if saved is None:
-        return ["the replay was not saved (--checkpoint-replay-gb); it fills up anew"]
+        # There was none, or --checkpoint-replay-gb was too little for it.
+        return ["the checkpoint has no replay (see --checkpoint-replay-gb); it fills up anew"]
     try:
         replaying.replay.load_state_dict(saved)
     except ValueError as error:

@@ -150,7 +150,7 @@ def test_a_replay_that_is_too_large_starts_empty(tmp_path: Path) -> None:
     settings = config(tmp_path, resume="auto", checkpoint_replay_gb=0.0, **PER)
     learn(settings, 2)
     run = learn(settings, 3)
-    assert any("the replay was not saved" in note for note in run.notes)
+    assert any("the checkpoint has no replay" in note for note in run.notes)
     assert run.learner.replaying is not None
     assert run.learner.replaying.replay.size == 4  # Of the third update alone.
 
