@@ -93,28 +93,21 @@ def test_the_same_command_goes_on_where_memory_allowed(
         train(config.replace(minibatch=32), lambda config: [], Stop(), learn)
 
 
-def test_without_auto_mem_the_run_ends_and_says_why(tmp_path: Path) -> None:
-    config = tight(tmp_path, auto_mem=False)
+@pytest.mark.parametrize(("auto_mem", "most"), [(False, 64), (True, 0)])
+def test_where_no_rung_helps_the_run_ends_and_says_why(
+    tmp_path: Path, auto_mem: bool, most: int
+) -> None:
+    """Without a ladder, or at its foot."""
+    config = tight(tmp_path, auto_mem=auto_mem)
     with pytest.raises(RuntimeError, match="can't allocate memory"):
         train(
             config,
-            lambda config: [Greedy(64)],
+            lambda config: [Greedy(most)],
             Stop(),
             lambda run: run.train(Progress(run.config, "")),
         )
     (sidecar,) = (tmp_path / "tight" / "checkpoints").glob("*_latest.json")
     assert json.loads(sidecar.read_text())["save_state"]["reason"] == "exception"
-
-
-def test_a_ladder_without_a_rung_that_helps_ends(tmp_path: Path) -> None:
-    config = tight(tmp_path, auto_mem=True)
-    with pytest.raises(RuntimeError, match="can't allocate memory"):
-        train(
-            config,
-            lambda config: [Greedy(0)],
-            Stop(),
-            lambda run: run.train(Progress(run.config, "")),
-        )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
