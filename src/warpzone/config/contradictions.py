@@ -9,10 +9,9 @@ from warpzone.config import backend
 from warpzone.config.checks import Refusal, flag
 from warpzone.env.actions import BUTTONS, action_table
 from warpzone.env.stages import parse_stages
+from warpzone.model.spec import NATURE_LAYERS
 
 RIGHT = BUTTONS["RIGHT"]
-#: Convolutions of the nature encoder.
-NATURE = 3
 #: Stages of impala: each halves the picture.
 MOST_STAGES = 8
 MOST_CHANNELS = 4096
@@ -113,9 +112,10 @@ def _channels(config: TrainConfig) -> Iterator[Refusal]:
         bool(channels) and config.observation == "tiles",
         "--encoder-channels is about pictures; tiles have an encoder of their own",
     )
+    nature = len(NATURE_LAYERS)
     yield (
-        bool(channels) and config.encoder == "nature" and len(channels) != NATURE,
-        f"the nature encoder has {NATURE} convolutions and needs as many --encoder-channels, "
+        bool(channels) and config.encoder == "nature" and len(channels) != nature,
+        f"the nature encoder has {nature} convolutions and needs as many --encoder-channels, "
         f"not {len(channels)}",
     )
     yield (
