@@ -61,7 +61,9 @@ def test_a_stopped_run_goes_on(tmp_path: Path, variant: str, overlap: bool) -> N
     assert [row["update"] for row in rows] == list(range(1, 9))
     assert [row["global_step"] for row in rows] == [512 * n for n in range(1, 9)]
     assert all(math.isfinite(row["loss_total"]) for row in rows)
-    assert all(row["updates_skipped"] == 0 for row in rows[-2:])
+    # float16 looks for its loss scale first.
+    assert rows[-1]["updates_skipped"] == rows[-3]["updates_skipped"]
+    assert variant == "half" or rows[-1]["updates_skipped"] == 0
     assert max(row["policy_lag"] for row in rows) == int(overlap)
 
 
@@ -84,6 +86,32 @@ def test_recorded_steps_are_the_plain_ones(tmp_path: Path, variant: str) -> None
             run.close()
     for first, second in zip(runs[0].agent.parameters(), runs[1].agent.parameters(), strict=True):
         torch.testing.assert_close(first, second, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("graphs", [True, False], ids=["recorded", "plain"])
+@pytest.mark.parametrize("variant", ["ppo", "gru", "gtrxl"])
+def test_rollouts_hold_what_was_seen_and_decided(
+    tmp_path: Path, variant: str, graphs: bool
+) -> None:
+    changes = {**SIZES, **VARIANTS[variant], "amp": False, "cuda_graphs": graphs}
+    changes |= {"overlap_collect": True, "stagnation_limit": 6, "previous_action": True}
+    run = Run(tiny(**changes, runs_dir=str(tmp_path), run_name="run"))
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    truncated = 0
+    try:
+        for _ in range(5):
+            rollout = run.collector.collect()
+            with torch.no_grad():
+                logits, values = run.learner._sequence(rollout)
+            torch.testing.assert_close(logits[:-1], rollout.logits, rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(values[:-1], rollout.values, rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(values[-1], rollout.last_value, rtol=1e-3, atol=1e-4)
+            assert torch.equal(rollout.previous_actions[1:], rollout.actions)
+            assert torch.equal(rollout.final_value != 0, rollout.truncated)
+            truncated += int(rollout.truncated.sum())
+    finally:
+        run.close()
+    assert truncated > 10
 
 
 def test_the_monitor_sees_the_gpu(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class PlayConfig:
     num_envs: int = 512
     """Lanes played at the same time."""
     num_threads: int = 0
-    """Engine threads; 0 uses every core."""
+    """Engine threads; 0 uses every core, but for one beside a GPU."""
     frame_skip: int = 4
     """Frames for each step."""
     frame_stack: int = 4

@@ -10,6 +10,8 @@ from torch.nn import functional as F  # noqa: N812
 
 #: Applied to the weights, not to the pixels, of which there are more.
 SCALE = 1.0 / 255.0
+#: Integers as wide as a row of a patch, by its pixels.
+WIDE = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 #: Channels of an input, in bfloat16, that tensor cores take in one go.
 ALIGNED = 8
 
@@ -57,12 +59,14 @@ class PatchConvolution(nn.Conv2d):
         batch, channels, height, width = frames.shape
         # Pixels beyond the last whole patch are beyond the last place of the kernel, too.
         rows, columns = height // patch, width // patch
-        pixels = frames[:, :, : rows * patch, : columns * patch]
-        pixels = pixels.reshape(batch, channels, rows, patch, columns, patch)
+        pixels = frames[:, :, : rows * patch, : columns * patch].contiguous()
+        # A patch's row of pixels moves as one integer: four times as fast as pixel by pixel.
+        pixels = pixels.view(WIDE.get(patch, torch.uint8))
+        pixels = pixels.view(batch, channels, rows, patch, columns, -1)
         # [N, rows, columns, channels * patch * patch] in memory, which is channels last.
-        pixels = pixels.permute(0, 2, 4, 1, 3, 5)
-        pixels = pixels.to(working_dtype(frames), memory_format=torch.contiguous_format)
-        pixels = pixels.view(batch, rows, columns, -1).permute(0, 3, 1, 2)
+        pixels = pixels.permute(0, 2, 4, 1, 3, 5).contiguous().view(torch.uint8)
+        pixels = pixels.view(batch, rows, columns, -1).to(working_dtype(frames))
+        pixels = pixels.permute(0, 3, 1, 2)
         weight = self.weight.view(-1, channels, patches, patch, patches, patch)
         weight = weight.permute(0, 1, 3, 5, 2, 4).reshape(weight.shape[0], -1, patches, patches)
         return F.conv2d(pixels, weight * SCALE, self.bias)

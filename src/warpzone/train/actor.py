@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from warpzone.config import TrainConfig
+from warpzone.data.stacking import wide
 from warpzone.data.types import State
 from warpzone.model.agent import Agent
 from warpzone.train.compiling import compiled
@@ -40,6 +41,8 @@ class Actor:
         actions = agent.spec.actions
         self.frame = torch.zeros(size, dtype=torch.uint8, device=device)
         self.fresh = torch.ones(lanes, dtype=torch.bool, device=device)
+        #: `fresh` as the host knows it.
+        self.starts = torch.ones(lanes, dtype=torch.bool, pin_memory=device.type == "cuda")
         self.stack = torch.zeros(
             (lanes, config.frame_stack, *config.picture), dtype=torch.uint8, device=device
         )
@@ -61,7 +64,8 @@ class Actor:
         """The memory that the next decision starts from."""
         return self._next
 
-    def _tensors(self) -> list[Tensor]:
+    def tensors(self) -> list[Tensor]:
+        """Everything that a decision changes."""
         kept = [self.stack, self.action, self.previous, self.logits, self.log_prob, self.value]
         return [*kept, *self.state, *self._next]
 
@@ -84,9 +88,10 @@ class Actor:
 
     def _shifted(self) -> Tensor:
         """The stack with `frame` as its newest, without a question to the device."""
-        shifted = torch.cat((self.stack[:, 1:], self.frame[:, None]), 1)
-        repeated = self.frame[:, None].expand_as(self.stack)
-        return torch.where(self.fresh[:, None, None, None], repeated, shifted)
+        stack, newest = wide(self.stack), wide(self.frame)[:, None]
+        shifted = torch.cat((stack[:, 1:], newest), 1)
+        stack = torch.where(self.fresh[:, None, None], newest, shifted)
+        return stack.view(torch.uint8).view_as(self.stack)
 
     def _shift(self) -> None:
         """The same in place. A CPU may be asked which lanes are fresh: mostly none."""
@@ -96,7 +101,8 @@ class Actor:
             self.stack[self.fresh] = self.frame[self.fresh][:, None]
 
     @torch.no_grad()
-    def _decide(self) -> None:
+    def choose(self) -> None:
+        """`decide`, operation by operation."""
         self.observe()
         with autocast(self._config, self._device):
             logits, value, after = self._act(self.stack, self.previous, self.state, self.fresh)
@@ -118,22 +124,11 @@ class Actor:
         """Observes and chooses; the results are in `action`, `logits`, `log_prob` and `value`.
         `memory` is then what the next decision will start from."""
         if self._device.type != "cuda" or not self._config.cuda_graphs:
-            self._decide()
+            self.choose()
             return
         if self._replay is None:
-            self._replay = record(self._decide, self._tensors(), priority=FIRST)
+            self._replay = record(self.choose, self.tensors(), priority=FIRST)
         self._replay()
-
-    @torch.no_grad()
-    def value_of(self, lanes: Tensor, frames: Tensor) -> Tensor:
-        """The value of these frames as continuations of the episodes of some lanes. Call after
-        `decide`, before the next one."""
-        stack = torch.cat((self.stack[lanes, 1:], frames[:, None]), 1)
-        state = tuple(part[lanes] for part in self._next)
-        never = torch.zeros_like(lanes, dtype=torch.bool)
-        with autocast(self._config, self._device):
-            _, value, _ = self._agent.act(stack, self.action[lanes], state, never)
-        return value.float()
 
     @torch.no_grad()
     def peek(self) -> Tensor:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from warpzone.config import TrainConfig
@@ -17,36 +16,15 @@ from warpzone.model.agent import Agent
 from warpzone.run.timing import Clock
 from warpzone.train.actor import Actor
 from warpzone.train.cpu import acting_threads, computing_with
+from warpzone.train.cuts import Cuts
 from warpzone.train.episodes import EpisodeLog
 from warpzone.train.guide import Guide
 from warpzone.train.lanes import COLUMN, LaneGroup, Lanes, lane_seeds
 from warpzone.train.packing import pack, unpack
 from warpzone.train.seeds import generator
+from warpzone.train.store import Store
+from warpzone.train.turn import Turn
 from warpzone.watch.pulse import Pulse
-
-
-class Store:
-    """Memory for one rollout, used again and again. What arrives with every step of the engine is
-    kept on the host and moved to the device once."""
-
-    def __init__(self, config: TrainConfig, actions: int, device: torch.device) -> None:
-        steps, lanes, stack = config.rollout_steps, config.num_envs, config.frame_stack
-        pinned = device.type == "cuda"
-        self.frames = torch.zeros(
-            (steps + stack, lanes, *config.picture), dtype=torch.uint8, device=device
-        )
-        self.actions = torch.zeros((steps, lanes), dtype=torch.int64, device=device)
-        self.previous = torch.zeros((steps + 1, lanes), dtype=torch.int64, device=device)
-        self.logits = torch.zeros((steps, lanes, actions), device=device)
-        self.log_prob = torch.zeros((steps, lanes), device=device)
-        self.values = torch.zeros((steps, lanes), device=device)
-        self.last_value = torch.zeros(lanes, device=device)
-        self.final_value = torch.zeros((steps, lanes), device=device)
-        self.rewards = torch.zeros((steps, lanes), pin_memory=pinned)
-        self.terminated = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
-        self.truncated = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
-        self.forced = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
-        self.age = torch.zeros((steps + 1, lanes), dtype=torch.int64, pin_memory=pinned)
 
 
 class Collector:
@@ -69,7 +47,12 @@ class Collector:
             Store(config, agent.spec.actions, device)
             for _ in range(2 if config.overlap_collect else 1)
         ]
-        self._turn = 0
+        self._turns = [
+            [Turn(config, group, actor, store) for group, actor in self._pairs()]
+            for store in self._stores
+        ]
+        self._cuts = Cuts(config, agent, groups[0].count, device)
+        self._next = 0
         #: A stream of its own: decisions do not queue behind what the learner has queued.
         self._stream: torch.cuda.Stream | None = None
         if config.overlap_collect and device.type == "cuda":
@@ -86,8 +69,11 @@ class Collector:
         for action, mask in reversed(list(enumerate(action_table(config.actions).masks))):
             self._action_of[mask] = action
         self._history = torch.zeros_like(self._stores[0].frames[: config.frame_stack - 1])
-        for group, actor in zip(groups, self.actors, strict=True):
+        for group, actor in self._pairs():
             actor.frame.copy_(group.frames)
+
+    def _pairs(self) -> list[tuple[LaneGroup, Actor]]:
+        return list(zip(self.groups, self.actors, strict=True))
 
     def prepare(self, global_step: int) -> None:
         """Before a rollout that starts after so many steps of the run."""
@@ -107,21 +93,19 @@ class Collector:
     def _collect(self) -> Rollout:
         config = self.config
         self.pulse.enter("collect")
-        store = self._stores[self._turn]
-        self._turn = (self._turn + 1) % len(self._stores)
+        store, turns = self._stores[self._next], self._turns[self._next]
+        self._next = (self._next + 1) % len(self._stores)
         store.frames[: config.frame_stack - 1] = self._history
         store.final_value.zero_()
         state = [tuple(part.clone() for part in actor.memory) for actor in self.actors]
         uniform = self._draw()
         for step in range(config.rollout_steps + 1):
-            for group, actor in zip(self.groups, self.actors, strict=True):
+            for turn in turns:
                 if step > 0:
-                    self._receive(store, step - 1, group, actor)
-                self._remember(store, step, group, actor)
-                if step < config.rollout_steps:
-                    if uniform is not None:
-                        actor.uniform.copy_(uniform[step, group.lanes])
-                    self._act(store, step, group, actor)
+                    self._receive(turn, step - 1)
+                if uniform is not None and step < config.rollout_steps:
+                    turn.actor.uniform.copy_(uniform[step, turn.group.lanes])
+                self._take(turn, step)
             self.pulse.step()
         self._history = store.frames[-config.frame_stack : -1].clone()
         with self.clock.time("other"):
@@ -146,62 +130,51 @@ class Collector:
         shape = (self.config.rollout_steps, self.config.num_envs, self.agent.spec.actions)
         return torch.rand(shape, generator=self._sampling)
 
-    def _remember(self, store: Store, step: int, group: LaneGroup, actor: Actor) -> None:
-        """The observation that step `step` starts from."""
-        row = step + self.config.frame_stack - 1
-        store.frames[row, group.lanes] = actor.frame
-        store.age[step, group.lanes] = torch.from_numpy(self._age[group.lanes])
-        store.previous[step, group.lanes] = actor.action
-        if step == self.config.rollout_steps:
-            with self.clock.time("inference"):
-                store.last_value[group.lanes] = actor.peek()
-
-    def _act(self, store: Store, step: int, group: LaneGroup, actor: Actor) -> None:
-        with self.clock.time("inference"):
-            actor.decide()
-            chosen = actor.action.cpu().numpy()
-        group.start(chosen)
-        with self.clock.time("copy"):
-            store.actions[step, group.lanes] = actor.action
-            store.logits[step, group.lanes] = actor.logits
-            store.log_prob[step, group.lanes] = actor.log_prob
-            store.values[step, group.lanes] = actor.value
-
-    def _receive(self, store: Store, step: int, group: LaneGroup, actor: Actor) -> None:
-        """What the engine made of step `step`."""
+    def _receive(self, turn: Turn, step: int) -> None:
+        """Waits for step `step`, and sees to what the next decision depends on."""
+        group = turn.group
         with self.clock.time("engine"):
             group.finish()
         with self.clock.time("other"):
-            ended = self.episodes.add(group)
-            store.rewards[step, group.lanes] = torch.from_numpy(group.rewards)
-            store.terminated[step, group.lanes] = torch.from_numpy(group.terminated)
-            store.truncated[step, group.lanes] = torch.from_numpy(group.truncated)
+            np.logical_or(group.terminated, group.truncated, out=turn.ended)
             if self.guide.forces:
-                self._mark_forced(store, step, group, actor, ended)
-            ages = self._age[group.lanes]
-            ages += 1
-            ages[ended] = 0
-        with self.clock.time("copy"):
-            actor.frame.copy_(group.frames, non_blocking=True)
-            actor.fresh.copy_(torch.from_numpy(ended))
-        cut = np.flatnonzero(group.truncated & ~group.terminated)
-        if len(cut):
-            with self.clock.time("inference"):
-                lanes = torch.from_numpy(cut)
-                frames = group.final_frames[lanes].to(self.device)
-                lanes = lanes.to(self.device)
-                store.final_value[step, group.lanes.start + lanes] = actor.value_of(lanes, frames)
+                self._mark_forced(turn, step)
+            self._cuts.note(step, group, turn.actor)
 
-    def _mark_forced(
-        self,
-        store: Store,
-        step: int,
-        group: LaneGroup,
-        actor: Actor,
-        ended: NDArray[np.bool_],
-    ) -> None:
+    def _take(self, turn: Turn, step: int) -> None:
+        """The observation that step `step` starts from, and what the group does about it. While
+        the device decides, the host does the accounts of the step before."""
+        last = step == self.config.rollout_steps
+        with self.clock.time("inference"):
+            if last:
+                turn.end()
+            else:
+                turn.take(step)
+        with self.clock.time("other"):
+            if step > 0:
+                self._account(turn, step - 1)
+            turn.age[step] = self._age[turn.group.lanes]
+        if last:
+            return
+        with self.clock.time("inference"):
+            chosen = turn.chosen()
+        turn.group.start(chosen)
+
+    def _account(self, turn: Turn, step: int) -> None:
+        """What the engine made of step `step`."""
+        group = turn.group
+        ended = self.episodes.add(group)
+        turn.rewards[step] = group.rewards
+        turn.terminated[step] = group.terminated
+        turn.truncated[step] = group.truncated
+        ages = self._age[group.lanes]
+        ages += 1
+        ages[ended] = 0
+
+    def _mark_forced(self, turn: Turn, step: int) -> None:
         """Where a script pressed the buttons, the step is what it did and not what the policy
         chose. Where an episode ended, `info` is that of the next one."""
+        store, group, ended = turn.store, turn.group, turn.ended
         columns = [COLUMN["forced"], COLUMN["buttons"]]
         forced = group.info[:, columns[0]] != 0
         if ended.any():
@@ -212,7 +185,7 @@ class Collector:
         buttons = np.where(ended, group.final_info[:, columns[1]], group.info[:, columns[1]])
         lanes = torch.from_numpy(np.flatnonzero(forced)).to(self.device)
         actions = torch.from_numpy(self._action_of[buttons[forced]]).to(self.device)
-        actor.action[lanes] = actions
+        turn.actor.action[lanes] = actions
         store.actions[step, group.lanes.start + lanes] = actions
         store.log_prob[step, group.lanes.start + lanes] = 0.0
 
@@ -222,6 +195,9 @@ class Collector:
             rewards, terminated, truncated, forced, age = (
                 part.to(self.device, non_blocking=True) for part in host
             )
+        with self.clock.time("inference"):
+            self._cuts.settle(store, age)
+        with self.clock.time("copy"):
             return Rollout(
                 frames=store.frames,
                 age=age,
@@ -288,25 +264,27 @@ class Collector:
         lanes, count = unpack(state["lanes"]), self.config.num_envs
         if len(lanes) < count:
             raise ValueError(f"there are {len(lanes)} saved lanes, and {count} are needed")
-        for group, actor in zip(self.groups, self.actors, strict=True):
+        for group, actor in self._pairs():
             for name, part in actor.kept().items():
                 fitting(state["actors"][name][group.lanes], part)
         self._history = fitting(state["history"][:, :count], self._history).to(
             self.device, copy=True
         )
-        for group, actor in zip(self.groups, self.actors, strict=True):
+        for group, actor in self._pairs():
             group.load(lanes[group.lanes])
             for name, part in actor.kept().items():
                 part.copy_(state["actors"][name][group.lanes])
             group.frames.copy_(actor.frame)
+            actor.starts.copy_(actor.fresh)
         self._age[:] = state["age"][:count].numpy()
 
     def _restart(self) -> None:
         """Starts every game anew: what was taken up of others is of no use."""
-        for group, actor in zip(self.groups, self.actors, strict=True):
+        for group, actor in self._pairs():
             group.reset(lane_seeds(self.config.seed, group.lanes))
             actor.frame.copy_(group.frames)
             actor.fresh.fill_(True)
+            actor.starts.fill_(True)
         self._age[:] = 0
 
     def close(self) -> None:

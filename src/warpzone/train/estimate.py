@@ -17,8 +17,8 @@ from warpzone.env.actions import action_table
 from warpzone.model.agent import Agent
 from warpzone.run.folder import model_spec
 from warpzone.train.actor import Actor
-from warpzone.train.collector import Store
 from warpzone.train.replaying import replay_spec
+from warpzone.train.store import Store
 
 META = torch.device("meta")
 #: Heap of a lane: machine, history and its place in the pool (measured, rounded up).

@@ -199,7 +199,9 @@ def make_groups(
 
         return make_backend_groups(config, rom, pinned=pinned)
     share = config.num_envs // config.groups
-    threads = _engine.Threads(min(config.num_threads or _cores(), config.num_envs))
+    # Beside a GPU a core is left to the thread that launches and accounts: the engine waits for it.
+    free = max(1, _cores() - 1) if pinned else _cores()
+    threads = _engine.Threads(min(config.num_threads or free, config.num_envs))
     groups: list[LaneGroup] = []
     with ExitStack() as undo:
         for index in range(config.groups):

@@ -95,6 +95,11 @@ class Learner:
         self._sums = torch.zeros(len(STATISTICS), device=device)
         self._replayed_sums = torch.zeros_like(self._sums)
         self._order = generator(config.seed, "order")
+        self._orders: list[Tensor] = []
+        #: Waits without turning in circles: the core is the engine's if it plays meanwhile.
+        self._waiting: torch.cuda.Event | None = None
+        if device.type == "cuda":
+            self._waiting = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
         #: What steps read of a rollout, but for its frames.
         self._rows = Kept()
         #: The minibatches of one optimiser step, one after the other: steps, or whole lanes.
@@ -127,6 +132,9 @@ class Learner:
         return self._report(rate, bonus)
 
     def _report(self, rate: float, bonus: float) -> dict[str, float]:
+        if self._waiting is not None:
+            self._waiting.record()
+            self._waiting.synchronize()
         report = self.updater.report()
         if report.skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
             raise LearningError(
@@ -194,13 +202,23 @@ class Learner:
 
     def _pass_over(self, rollout: Rollout, total: int, step: Callable[[], None]) -> None:
         """Optimiser steps over all `total` parts of a rollout, in a new order each time."""
-        for _ in range(self.config.epochs):
-            order = torch.randperm(total, generator=self._order).to(self.device)
+        for epoch in range(self.config.epochs):
+            order = self._shuffled(epoch, total)
             for index in torch.split(order, len(self._index)):
                 self._index.copy_(index)
                 self._steps.run(rollout.frames, step)
             if self._stopped():
                 break
+
+    def _shuffled(self, epoch: int, total: int) -> Tensor:
+        """An order of all parts. From pinned memory it gets to the device without a wait for the
+        passes before it; that memory is free again when the update is reported."""
+        order = torch.randperm(total, generator=self._order)
+        if self.device.type != "cuda":
+            return order
+        if epoch == len(self._orders):
+            self._orders.append(torch.empty(total, dtype=torch.int64, pin_memory=True))
+        return self._orders[epoch].copy_(order).to(self.device, non_blocking=True)
 
     def _stopped(self) -> bool:
         """Whether the target KL was reached. Where asking would make the host wait for the device,

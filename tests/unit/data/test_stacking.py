@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_replay import ToyLanes
 
-from warpzone.data.stacking import carry_history, stack_frames, stack_sequence, stack_step
+from warpzone.data.stacking import carry_history, stack_frames, stack_sequence, stack_step, wide
 from warpzone.data.types import check
 
 
@@ -74,3 +74,14 @@ def test_a_rollout_that_does_not_fit_is_refused() -> None:
         check(rollout._replace(forced=rollout.forced.long()))
     with pytest.raises(ValueError, match="2 lanes has a memory state of 3 lanes"):
         check(rollout._replace(state=(torch.zeros(3, 1),)))
+
+
+@pytest.mark.parametrize("size", [(84, 84), (6, 6), (5, 2), (5, 3)])
+def test_wide_pictures_are_the_same_memory(size: tuple[int, int]) -> None:
+    pictures = torch.randint(0, 256, (3, 2, *size), dtype=torch.uint8)
+    numbers = wide(pictures)
+    assert numbers.shape[:2] == (3, 2)
+    assert numbers.shape[2] * numbers.element_size() == size[0] * size[1]
+    assert numbers.data_ptr() == pictures.data_ptr()
+    numbers[1] = numbers[0].clone()
+    assert torch.equal(pictures[1], pictures[0])

@@ -34,6 +34,13 @@ def test_patches(size: tuple[int, int]) -> None:
     assert_same(layer, layer.by_patches(frames(size)), frames(size))
 
 
+@pytest.mark.parametrize("stride", [1, 2, 3, 8])
+def test_patches_of_other_sizes(stride: int) -> None:
+    torch.manual_seed(0)
+    layer = PatchConvolution(2, 5, kernel=2 * stride, stride=stride)
+    assert_same(layer, layer.by_patches(frames((27, 29))), frames((27, 29)))
+
+
 def test_padded_frames() -> None:
     torch.manual_seed(0)
     layer = FrameConvolution(2, 5)

@@ -11,8 +11,8 @@ from warpzone.env.actions import action_table  # noqa: E402
 from warpzone.model.agent import Agent  # noqa: E402
 from warpzone.run.folder import model_spec  # noqa: E402
 from warpzone.train import estimate  # noqa: E402
-from warpzone.train.collector import Store  # noqa: E402
 from warpzone.train.speed import Speeds, _learning  # noqa: E402
+from warpzone.train.store import Store  # noqa: E402
 
 SMALL = TrainConfig(
     num_envs=8, rollout_steps=16, minibatch=64, size=42, hidden_size=32, max_steps=512
