@@ -33,7 +33,7 @@ def test_a_stalled_run_ends_with_exit_code_1(tmp_path: Path, capsys: OUT) -> Non
     folder = tmp_path / "run"
     assert list((folder / "traces").glob("stall_*.log"))
     heartbeats = (folder / "heartbeat.jsonl").read_text().splitlines()
-    assert json.loads(heartbeats[-1])["phase"] == "exception"
+    assert json.loads(heartbeats[-1])["phase"] == "interrupt"
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from warpzone.train.loop import Collected, Run
     from warpzone.train.progress import Progress
 
-#: What the last line of heartbeat.jsonl says.
-LAST = {"normal": "done"}
+#: What the last line of heartbeat.jsonl says. Which of the two it was is in the last checkpoint.
+LAST = {"normal": "done", "exception": "interrupt"}
 #: Looks at the pulse within one --stall-timeout.
 LOOKS = 10
 

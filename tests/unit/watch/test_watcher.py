@@ -125,7 +125,7 @@ def test_a_stall_can_end_the_run(tmp_path: Path) -> None:
     run = stuck_run(tmp_path, fail_on_stall=True)
     with pytest.raises(LearningError, match=r"no progress for .* \(--fail-on-stall\)"):
         learn(run)
-    assert heartbeats(run)[-1]["phase"] == "exception"
+    assert heartbeats(run)[-1]["phase"] == "interrupt"
     rows = (run.folder.path / "metrics.jsonl").read_text().splitlines()
     assert len(rows) == run.global_update  # The update at hand was written down.
 
