@@ -32,8 +32,8 @@ from warpzone.train.augment import Augmentation
 from warpzone.train.compiling import compiled
 from warpzone.train.cpu import keep_freed_memory
 from warpzone.train.graphs import Kept, OptimiserSteps
+from warpzone.train.orders import Orders
 from warpzone.train.replaying import Replaying
-from warpzone.train.seeds import generator
 from warpzone.watch.pulse import Pulse
 
 MAX_SKIPPED_IN_A_ROW = 5
@@ -94,8 +94,7 @@ class Learner:
         self._kl = torch.zeros((), device=device)
         self._sums = torch.zeros(len(STATISTICS), device=device)
         self._replayed_sums = torch.zeros_like(self._sums)
-        self._order = generator(config.seed, "order")
-        self._orders: list[Tensor] = []
+        self._orders = Orders(config.seed, device)
         #: Waits without turning in circles: the core is the engine's if it plays meanwhile.
         self._waiting: torch.cuda.Event | None = None
         if device.type == "cuda":
@@ -160,7 +159,7 @@ class Learner:
         """Everything the next update depends on but for the weights and the replay."""
         return {
             "updater": self.updater.state_dict(),
-            "order": self._order.get_state(),
+            "order": self._orders.random.get_state(),
             "adaptive": self.adaptive.state_dict(),
             "augmentation": self.augmentation.state_dict(),
             "ema": self.ema.state_dict() if self.ema is not None else None,
@@ -170,7 +169,7 @@ class Learner:
         """Takes up a saved state; the weights come first. Averages that were not saved begin with
         the weights."""
         self.updater.load_state_dict(state["updater"])
-        self._order.set_state(state["order"])
+        self._orders.random.set_state(state["order"])
         self.adaptive.load_state_dict(state["adaptive"])
         self.augmentation.load_state_dict(state.get("augmentation", {}))
         if self.ema is not None:
@@ -203,22 +202,12 @@ class Learner:
     def _pass_over(self, rollout: Rollout, total: int, step: Callable[[], None]) -> None:
         """Optimiser steps over all `total` parts of a rollout, in a new order each time."""
         for epoch in range(self.config.epochs):
-            order = self._shuffled(epoch, total)
+            order = self._orders.draw(epoch, total)
             for index in torch.split(order, len(self._index)):
                 self._index.copy_(index)
                 self._steps.run(rollout.frames, step)
             if self._stopped():
                 break
-
-    def _shuffled(self, epoch: int, total: int) -> Tensor:
-        """An order of all parts. From pinned memory it gets to the device without a wait for the
-        passes before it; that memory is free again when the update is reported."""
-        order = torch.randperm(total, generator=self._order)
-        if self.device.type != "cuda":
-            return order
-        if epoch == len(self._orders):
-            self._orders.append(torch.empty(total, dtype=torch.int64, pin_memory=True))
-        return self._orders[epoch].copy_(order).to(self.device, non_blocking=True)
 
     def _stopped(self) -> bool:
         """Whether the target KL was reached. Where asking would make the host wait for the device,
