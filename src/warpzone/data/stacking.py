@@ -28,17 +28,12 @@ def stack_frames(frames: Tensor, age: Tensor, steps: Tensor, lanes: Tensor) -> T
     frames: [T + stack, B, H, W]; age: [T + 1, B]; steps and lanes: int64 [N].
     """
     stack = frames.shape[0] - age.shape[0] + 1
-    return _gather(frames, age[steps, lanes], steps, lanes, stack)
-
-
-def stack_step(frames: Tensor, age: Tensor, step: int | Tensor, stack: int) -> Tensor:
-    """The observations of all lanes at one step: uint8 [B, stack, H, W].
-
-    Reads rows up to `step + stack - 1` only, so it serves acting while the rollout still grows.
-    age: [B], at that step; a 0-dim tensor as `step` keeps one graph for all steps.
-    """
-    lanes = torch.arange(frames.shape[1], device=frames.device)
-    return _gather(frames, age, torch.zeros_like(lanes) + step, lanes, stack)
+    back = torch.arange(stack - 1, -1, -1, device=frames.device)
+    rows = steps[:, None] + (stack - 1) - torch.minimum(back, age[steps, lanes][:, None])
+    flat = rows * frames.shape[1] + lanes[:, None]
+    # One index per picture: index_select copies whole pictures, which is what makes this cheap.
+    pictures = frames.flatten(0, 1).index_select(0, flat.flatten())
+    return pictures.view(steps.shape[0], stack, *frames.shape[2:])
 
 
 def stack_sequence(frames: Tensor, age: Tensor) -> Tensor:
@@ -50,17 +45,3 @@ def stack_sequence(frames: Tensor, age: Tensor) -> Tensor:
     pairs = torch.arange(length * lanes, device=frames.device)
     flat = stack_frames(frames, age, pairs // lanes, pairs % lanes)
     return flat.view(length, lanes, *flat.shape[1:])
-
-
-def carry_history(frames: Tensor, stack: int) -> Tensor:
-    """The rows with which the next rollout begins: [stack, B, H, W], the newest last."""
-    return frames[-stack:]
-
-
-def _gather(frames: Tensor, age: Tensor, steps: Tensor, lanes: Tensor, stack: int) -> Tensor:
-    back = torch.arange(stack - 1, -1, -1, device=frames.device)
-    rows = steps[:, None] + (stack - 1) - torch.minimum(back, age[:, None])
-    flat = rows * frames.shape[1] + lanes[:, None]
-    # One index per picture: index_select copies whole pictures, which is what makes this cheap.
-    pictures = frames.flatten(0, 1).index_select(0, flat.flatten())
-    return pictures.view(steps.shape[0], stack, *frames.shape[2:])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_replay import ToyLanes
 
-from warpzone.data.stacking import carry_history, stack_frames, stack_sequence, stack_step, wide
+from warpzone.data.stacking import stack_frames, stack_sequence, wide
 from warpzone.data.types import check
 
 
@@ -31,24 +31,13 @@ def test_stacks_are_what_lanes_saw(
         assert torch.equal(stack_sequence(rollout.frames, rollout.age), expected)
         if history is not None:
             assert torch.equal(rollout.frames[:stack], history)
-        history = carry_history(rollout.frames, stack)
+        history = rollout.frames[-stack:]
 
         generator = torch.Generator().manual_seed(seed)
         steps = torch.randint(0, length + 1, (7,), generator=generator)
         picks = torch.randint(0, lanes, (7,), generator=generator)
         stacked = stack_frames(rollout.frames, rollout.age, steps, picks)
         assert torch.equal(stacked, expected[steps, picks])
-
-
-def test_a_step_is_stacked_while_the_rollout_grows() -> None:
-    rollout, seen = ToyLanes(3, 4, actions=3, seed=5, end=0.3).rollout(8)
-    growing = torch.zeros_like(rollout.frames)
-    growing[:3] = rollout.frames[:3]
-    for t in range(9):
-        growing[t + 3] = rollout.frames[t + 3]
-        for step in (t, torch.tensor(t)):
-            stacked = stack_step(growing, rollout.age[t], step, 4)
-            assert torch.equal(stacked, torch.from_numpy(seen[t]))
 
 
 def test_selecting_lanes_selects_them_everywhere() -> None:
