@@ -4,7 +4,7 @@ import os
 from importlib import resources
 from pathlib import Path
 
-from warpzone.env.actions import BUTTONS, button_mask, mask_name
+from warpzone.env.actions import BUTTONS, button_mask
 
 MAX_FRAMES = 1_000_000
 
@@ -36,17 +36,6 @@ def parse_start(text: str) -> bytes:
     """The script of an episode's start. START is left out of it: an episode begins where the game
     has been started already, and there the button would pause it."""
     return bytes(mask & ~BUTTONS["START"] for mask in load_script(text))
-
-
-def format_script(masks: bytes) -> str:
-    """The shortest script of these masks."""
-    runs: list[tuple[int, int]] = []
-    for mask in masks:
-        if runs and runs[-1][0] == mask:
-            runs[-1] = (mask, runs[-1][1] + 1)
-        else:
-            runs.append((mask, 1))
-    return ",".join(f"{mask_name(mask)}:{count}" for mask, count in runs)
 
 
 def script_names() -> list[str]:

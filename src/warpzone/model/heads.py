@@ -75,15 +75,13 @@ def _linear(before: int, after: int, noisy_sigma: float | None) -> nn.Linear:
     return NoisyLinear(before, after, noisy_sigma)
 
 
-def sample_action(
-    logits: Tensor, generator: torch.Generator | None = None
-) -> tuple[Tensor, Tensor]:
+def sample_action(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     """An action of each row, int64, and its log-probability.
 
-    The race of exponentials: of E_a / p_a with E_a ~ Exp(1), a is least with probability p_a. It
-    needs no look at the numbers, so it can be captured in a graph.
+    uniform: numbers between 0 and 1, as many as logits. Gumbel-max: the largest of the logits with
+    noise is a sample of the policy. No number is looked at, so this can be recorded in a graph.
     """
-    log_probs = torch.log_softmax(logits.float(), -1)
-    race = torch.empty_like(log_probs).exponential_(generator=generator)
-    action = (log_probs - race.log()).argmax(-1)
-    return action, log_probs.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+    noise = -torch.log(-torch.log(uniform.clamp(1e-10, 1.0 - 1e-7)))
+    action = torch.argmax(logits + noise, -1)
+    log_prob = torch.log_softmax(logits, -1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
+    return action, log_prob

@@ -13,6 +13,7 @@ from warpzone.config import TrainConfig
 from warpzone.data.stacking import wide
 from warpzone.data.types import State
 from warpzone.model.agent import Agent
+from warpzone.model.heads import sample_action
 from warpzone.train.compiling import compiled
 
 WARM_UP = 3
@@ -107,15 +108,12 @@ class Actor:
         with autocast(self._config, self._device):
             logits, value, after = self._act(self.stack, self.previous, self.state, self.fresh)
         logits = logits.float()
-        log_probs = torch.log_softmax(logits, -1)
         if self._device.type == "cuda":
             self.uniform.uniform_()
-        # Gumbel-max: a sample of the policy without leaving the device.
-        noise = -torch.log(-torch.log(self.uniform.clamp(1e-10, 1.0 - 1e-7)))
-        action = torch.argmax(logits + noise, -1)
+        action, log_prob = sample_action(logits, self.uniform)
         self.logits.copy_(logits)
         self.action.copy_(action)
-        self.log_prob.copy_(log_probs.gather(1, action[:, None])[:, 0])
+        self.log_prob.copy_(log_prob)
         self.value.copy_(value.float())
         for kept, new in zip(self._next, after, strict=True):
             kept.copy_(new)

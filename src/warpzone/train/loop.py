@@ -185,10 +185,6 @@ class Run:
             self._coming.exception()  # Whoever takes the rollout hears of it.
         return self.saver.save(reason)
 
-    def save_soon(self) -> None:
-        """A checkpoint once nothing is under way: after the update at hand, or the next."""
-        self.saver.wanted = True
-
     def learn(self, progress: Progress) -> None:
         """Collects and learns to the end of the budget."""
         if self.global_step == self.saver.resumed_at and self._evaluation_due(self.global_step):

@@ -38,8 +38,6 @@ class Saver:
         self.update = -1
         #: What writing the last one took.
         self.seconds = 0.0
-        #: Somebody asked for a checkpoint.
-        self.wanted = False
         #: The step that the run was resumed at; -1 for one that was not.
         self.resumed_at = -1
         self._since = time.monotonic()
@@ -67,8 +65,6 @@ class Saver:
         config = self._run.config
         if update == self.update:
             return False
-        if self.wanted:
-            return True
         if config.checkpoint_interval and update % config.checkpoint_interval == 0:
             return True
         minutes = (time.monotonic() - self._since) / 60
@@ -102,7 +98,6 @@ class Saver:
             newest=run.global_update,
         )
         self._since = time.monotonic()
-        self.wanted = False
         self.seconds = time.perf_counter() - began
         return written
 

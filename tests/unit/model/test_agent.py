@@ -108,7 +108,7 @@ def test_acting_does_not_look_at_the_numbers(memory: str) -> None:
         obs = torch.zeros((2, 2, 36, 36), dtype=torch.uint8)
         previous = torch.zeros(2, dtype=torch.int64)
         output = agent.act(obs, previous, agent.initial_state(2), previous.bool())
-        actions, log_prob = sample_action(output.logits)
+        actions, log_prob = sample_action(output.logits, torch.rand_like(output.logits))
     assert actions.shape == log_prob.shape == output.value.shape == (2,)
 
 

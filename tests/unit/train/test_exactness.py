@@ -177,12 +177,6 @@ def test_checkpoints_by_the_clock(tmp_path: Path) -> None:
     run.learn(Recorder())  # type: ignore[arg-type]
     assert [stem[-1] for stem in run.saver.checkpoints.stems()] == ["5", "4"]
     run.close()
-    settings = config(tmp_path / "asked", max_steps=5 * 32)
-    run = Run(settings)
-    run.save_soon()
-    run.learn(Recorder())  # type: ignore[arg-type]
-    assert [stem[-1] for stem in run.saver.checkpoints.stems()] == ["1"]
-    run.close()
 
 
 def test_a_failure_in_the_middle_of_an_update(tmp_path: Path) -> None:
