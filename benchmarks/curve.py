@@ -44,8 +44,8 @@ def draw(rows: list[dict[str, float]], title: str) -> str:
         color = COLORS[index % len(COLORS)]
         line = " ".join(place(*point) for point in points)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
-        y = TOP + 16 + 16 * index
-        parts.append(f'<text x="{LEFT + 16}" y="{y}" fill="{color}">seed {seed}</text>')
+        below = TOP + 16 + 16 * index
+        parts.append(f'<text x="{LEFT + 16}" y="{below}" fill="{color}">seed {seed}</text>')
     return "\n".join([*parts, "</svg>\n"])
 
 

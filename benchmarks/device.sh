@@ -39,6 +39,7 @@ train() { # train NAME FLAGS...: one run; its curve and weights come back
 }
 
 verify() { # what only a GPU can show: the tests that are skipped elsewhere
+  # Plugins of that machine may want packages that .device/site hides.
   PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python3 -m pytest -p no:cacheprovider tests/cuda tests/e2e/test_auto_mem.py 2>&1 | tee "$OUT/verify.log"
 }
 

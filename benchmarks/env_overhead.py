@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from warpzone import native, rom
 from warpzone.bench.machine import describe
@@ -41,14 +42,17 @@ class Play:
             max_steps=10**9,
             **changes,
         )
-        self.groups: Lanes = make_groups(self.config, image, native.load(image), pinned=False)
+        self.groups: Lanes = make_groups(
+            self.config, image, native.load(image), torch.device("cpu")
+        )
         rng = np.random.default_rng(0)
         self.plan = right_biased(rng, (4 * ROLLOUT, lanes))
         self.at = 0
 
     def step(self) -> int:
         group = self.groups[0]
-        group._run(self.plan[self.at % len(self.plan)])
+        group.start(self.plan[self.at % len(self.plan)])
+        group.finish()
         self.at += 1
         return group.count
 

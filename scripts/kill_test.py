@@ -35,7 +35,7 @@ from warpzone.train.observers import make_observers  # noqa: F401 (imported befo
 
 #: One update takes a few hundredths of a second, and each is followed by a checkpoint.
 INTERVAL = 1
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "num_envs": 4,
     "groups": 2,
     "num_threads": 1,

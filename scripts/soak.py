@@ -145,7 +145,7 @@ def slopes(samples: list[Sample], minutes: float) -> dict[str, Any]:
     """Growth in an hour of each quantity after the warm-up, with its first, last and largest
     floor, and its largest value."""
     late = [one for one in samples if one["seconds"] >= WARMUP * minutes * 60]
-    result = {}
+    result: dict[str, Any] = {}
     for name in (*TARGETS, *SHOWN):
         hours, values = floors(late, name)
         slope, low, high = growth(hours, values)

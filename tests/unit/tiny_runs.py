@@ -52,7 +52,7 @@ def make_agent(config: TrainConfig, seed: int = 0) -> Agent:
 def make_collector(config: TrainConfig, agent: Agent) -> Collector:
     """A collector on the CPU; close it."""
     image = rom.find(config.rom)
-    groups = make_groups(config, image, native.load(image), pinned=False)
+    groups = make_groups(config, image, native.load(image), CPU)
     return Collector(config, agent, groups, CPU)
 
 

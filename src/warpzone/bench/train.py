@@ -94,9 +94,7 @@ class Rig:
         serial = self.runs["serial"]
         self.device = serial.device
         # Lanes of their own: the run's go on from where its collector left them.
-        self.groups: Lanes = make_groups(
-            config, serial.rom, serial.native, pinned=self.device.type == "cuda"
-        )
+        self.groups: Lanes = make_groups(config, serial.rom, serial.native, self.device)
         self.actors = [
             Actor(config, serial.agent, group.count, self.device) for group in self.groups
         ]

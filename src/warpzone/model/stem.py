@@ -60,7 +60,7 @@ class PatchConvolution(nn.Conv2d):
         # Pixels beyond the last whole patch are beyond the last place of the kernel, too.
         rows, columns = height // patch, width // patch
         pixels = frames[:, :, : rows * patch, : columns * patch].contiguous()
-        # A patch's row of pixels moves as one integer: four times as fast as pixel by pixel.
+        # A patch's row of pixels moves as one integer, not pixel by pixel.
         pixels = pixels.view(WIDE.get(patch, torch.uint8))
         pixels = pixels.view(batch, channels, rows, patch, columns, -1)
         # [N, rows, columns, channels * patch * patch] in memory, which is channels last.

@@ -68,8 +68,8 @@ class Cuts:
         index = torch.from_numpy(order).to(self._device)
         parts = zip(*(cut.state for cut in noted), strict=True)
         state = tuple(torch.cat(part)[index] for part in parts)
-        for piece in torch.split(torch.arange(len(order)), self._batch):
-            chosen = slice(int(piece[0]), int(piece[-1]) + 1)
+        for first in range(0, len(order), self._batch):
+            chosen = slice(first, first + self._batch)
             step, lane = place[:, chosen]
             before = stack_frames(store.frames, age, step, lane)
             obs = torch.cat((before[:, 1:], newest[chosen, None]), 1)

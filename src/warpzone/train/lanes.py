@@ -190,17 +190,23 @@ class Lanes(Sequence[LaneGroup]):
 
 
 def make_groups(
-    config: TrainConfig, rom: bytes, native: _engine.NativeProgram | None, *, pinned: bool
+    config: TrainConfig,
+    rom: bytes,
+    native: _engine.NativeProgram | None,
+    device: torch.device,
 ) -> Lanes:
     """The run's lanes. The groups share the engine's threads, which step them in the order in
-    which they were started: the end of one group's step is the beginning of the next one's."""
+    which they were started: the end of one group's step is the beginning of the next one's.
+
+    device: where the network decides."""
+    beside_gpu = device.type == "cuda"
     if config.backend != "native":
         from warpzone.train.backend_lanes import make_backend_groups
 
-        return make_backend_groups(config, rom, pinned=pinned)
+        return make_backend_groups(config, rom, pinned=beside_gpu)
     share = config.num_envs // config.groups
-    # Beside a GPU a core is left to the thread that launches and accounts: the engine waits for it.
-    free = max(1, _cores() - 1) if pinned else _cores()
+    # A core is left to the thread that launches and accounts: the engine waits for it.
+    free = max(1, _cores() - 1) if beside_gpu else _cores()
     threads = _engine.Threads(min(config.num_threads or free, config.num_envs))
     groups: list[LaneGroup] = []
     with ExitStack() as undo:
@@ -215,7 +221,7 @@ def make_groups(
                 autoreset="same_step",
                 **options.engine_arguments(share),
             )
-            group = LaneGroup(vector, lanes, pinned=pinned)
+            group = LaneGroup(vector, lanes, pinned=beside_gpu)
             undo.callback(group.close)
             groups.append(group)
             group.reset(lane_seeds(config.seed, lanes))

@@ -118,7 +118,7 @@ class Run:
         start = start if start is not None else Start()
         # What is open is closed again if the rest cannot be made.
         with ExitStack() as undo:
-            groups = make_groups(config, self.rom, self.native, pinned=self.device.type == "cuda")
+            groups = make_groups(config, self.rom, self.native, self.device)
             undo.callback(groups.close)
             self.collector = Collector(config, self.acting, groups, self.device)
             self.collector.pulse = self.pulse

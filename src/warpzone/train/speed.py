@@ -82,7 +82,7 @@ def measure(config: TrainConfig, device: torch.device) -> Speeds:
     actions = len(action_table(config.actions).masks)
     agent = Agent(model_spec(config, actions)).to(device)
     actor = Actor(small, agent, lanes, device)
-    groups = make_groups(small, image, program, pinned=False)
+    groups = make_groups(small, image, program, device)
     group = groups[0]
     plan = np.random.default_rng(0).integers(0, actions, (64, lanes))
     turn = 0
