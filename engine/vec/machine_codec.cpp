@@ -6,38 +6,38 @@ namespace {
 /// An instruction with sprite DMA can carry a frame this far past its end.
 constexpr int32_t kMaxOverrun = 2000;
 
-template <class Archive, class S>
-void describe_scroll(Archive& archive, S& s) {
-  archive.numbers(s.v, s.t);
-  archive.choice(s.fine_x, 8);
-  archive.choice(s.latch, 2);
-  archive.numbers(s.ctrl, s.mask);
+template <class Codec, class S>
+void describe_scroll(Codec& codec, S& s) {
+  codec.numbers(s.v, s.t);
+  codec.choice(s.fine_x, 8);
+  codec.choice(s.latch, 2);
+  codec.numbers(s.ctrl, s.mask);
 }
 
-template <class Archive, class M>
-void describe_nes(Archive& archive, M& m) {
-  archive.numbers(m.cpu.pc, m.cpu.a, m.cpu.x, m.cpu.y, m.cpu.s, m.cpu.p);
-  archive.choice(m.nmi, 3);
-  archive.choice(m.dead_frames, 3);
-  archive.numbers(m.now, m.frame);
-  describe_scroll(archive, m.scroll);
-  archive.choice(m.phase, 4);
-  archive.choice(m.odd_frame, 2);
-  archive.numbers(m.status, m.io_latch, m.read_buffer, m.oam_address, m.hit_dot);
-  describe_scroll(archive, m.picture);
-  archive.choice(m.raster_count, kMaxRasterWrites + 1);
+template <class Codec, class M>
+void describe_nes(Codec& codec, M& m) {
+  codec.numbers(m.cpu.pc, m.cpu.a, m.cpu.x, m.cpu.y, m.cpu.s, m.cpu.p);
+  codec.choice(m.nmi, 3);
+  codec.choice(m.dead_frames, 3);
+  codec.numbers(m.now, m.frame);
+  describe_scroll(codec, m.scroll);
+  codec.choice(m.phase, 4);
+  codec.choice(m.odd_frame, 2);
+  codec.numbers(m.status, m.io_latch, m.read_buffer, m.oam_address, m.hit_dot);
+  describe_scroll(codec, m.picture);
+  codec.choice(m.raster_count, kMaxRasterWrites + 1);
   for (auto& write : m.raster) {
-    archive.numbers(write.dot);
-    archive.choice(write.reg, 8);
-    archive.numbers(write.value);
+    codec.numbers(write.dot);
+    codec.choice(write.reg, 8);
+    codec.numbers(write.value);
   }
-  for (auto& buttons : m.buttons) archive.numbers(buttons);
-  for (auto& shift : m.shift) archive.numbers(shift);
-  archive.numbers(m.strobe);
-  for (auto& color : m.palette) archive.choice(color, 64);
-  archive.block(m.oam, sizeof m.oam);
-  archive.block(m.vram, sizeof m.vram);
-  archive.block(m.ram, sizeof m.ram);
+  for (auto& buttons : m.buttons) codec.numbers(buttons);
+  for (auto& shift : m.shift) codec.numbers(shift);
+  codec.numbers(m.strobe);
+  for (auto& color : m.palette) codec.choice(color, 64);
+  codec.block(m.oam, sizeof m.oam);
+  codec.block(m.vram, sizeof m.vram);
+  codec.block(m.ram, sizeof m.ram);
 }
 
 bool is_dot(int32_t dot) { return dot >= 0 && dot <= timing::kFrame + kMaxOverrun; }
@@ -59,20 +59,19 @@ bool is_valid(const Machine& m) {
   return true;
 }
 
-template <class Archive, class M>
-void describe_nespy(Archive& archive, M& m) {
-  archive.numbers(m.cpu.pc, m.cpu.a, m.cpu.x, m.cpu.y, m.cpu.s, m.cpu.p, m.cpu.odd_cycle,
-                  m.cpu.wait);
+template <class Codec, class M>
+void describe_nespy(Codec& codec, M& m) {
+  codec.numbers(m.cpu.pc, m.cpu.a, m.cpu.x, m.cpu.y, m.cpu.s, m.cpu.p, m.cpu.odd_cycle, m.cpu.wait);
   auto& p = m.ppu;
-  archive.numbers(p.line, p.dot, p.v, p.t, p.fine_x, p.second_write, p.ctrl, p.mask, p.vblank,
-                  p.sprite_zero_hit, p.odd_frame, p.read_buffer, p.oam_address, p.sprite_count);
-  archive.block(p.sprites, sizeof p.sprites);
-  for (auto& c : m.controllers) archive.numbers(c.buttons, c.shift, c.strobe);
-  archive.block(m.palette, sizeof m.palette);  // whole bytes: nes-py keeps what was written
-  archive.block(m.oam, sizeof m.oam);
-  archive.block(m.vram, sizeof m.vram);
-  archive.block(m.ram, sizeof m.ram);
-  archive.block(m.screen, sizeof m.screen);
+  codec.numbers(p.line, p.dot, p.v, p.t, p.fine_x, p.second_write, p.ctrl, p.mask, p.vblank,
+                p.sprite_zero_hit, p.odd_frame, p.read_buffer, p.oam_address, p.sprite_count);
+  codec.block(p.sprites, sizeof p.sprites);
+  for (auto& c : m.controllers) codec.numbers(c.buttons, c.shift, c.strobe);
+  codec.block(m.palette, sizeof m.palette);  // whole bytes: nes-py keeps what was written
+  codec.block(m.oam, sizeof m.oam);
+  codec.block(m.vram, sizeof m.vram);
+  codec.block(m.ram, sizeof m.ram);
+  codec.block(m.screen, sizeof m.screen);
 }
 
 [[noreturn]] void refuse() {
@@ -82,24 +81,24 @@ void describe_nespy(Archive& archive, M& m) {
 }  // namespace
 
 void save_machine(Writer& writer, const Machine& m) {
-  Saving archive(writer);
-  describe_nes(archive, m);
+  Saving codec(writer);
+  describe_nes(codec, m);
 }
 
 void save_machine(Writer& writer, const nespy::Machine& m) {
-  Saving archive(writer);
-  describe_nespy(archive, m);
+  Saving codec(writer);
+  describe_nespy(codec, m);
 }
 
 void load_machine(Reader& reader, Machine& m) {
-  Loading archive(reader);
-  describe_nes(archive, m);
+  Loading codec(reader);
+  describe_nes(codec, m);
   if (!is_valid(m)) refuse();
 }
 
 void load_machine(Reader& reader, nespy::Machine& m) {
-  Loading archive(reader);
-  describe_nespy(archive, m);
+  Loading codec(reader);
+  describe_nespy(codec, m);
   if (!nespy::is_valid(m)) refuse();
 }
 

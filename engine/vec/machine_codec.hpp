@@ -2,7 +2,7 @@
 
 #include "nes/machine.hpp"
 #include "nespy/nespy.hpp"
-#include "vec/archive.hpp"
+#include "vec/bytes.hpp"
 
 /// Machines as bytes, field by field: the same on every computer, and nothing of unknown origin
 /// reaches a machine before it has been checked.

@@ -48,24 +48,24 @@ std::span<const uint8_t> open(std::span<const uint8_t> bytes, uint64_t expected)
   return payload;
 }
 
-template <class Archive, class E>
-void describe_episode(Archive& archive, E& e) {
-  archive.numbers(e.x_last, e.time_last, e.steps, e.stagnant, e.start_delay, e.start_stage);
-  archive.numbers(e.score_last, e.pixels, e.restart);
-  for (auto& area : e.ground.area) archive.numbers(area);
-  for (auto& furthest : e.ground.furthest) archive.numbers(furthest);
-  archive.numbers(e.ground.count, e.ground.current, e.ground.world, e.ground.stage);
-  archive.choice(e.was_dying, 2);
-  archive.choice(e.had_flag, 2);
+template <class Codec, class E>
+void describe_episode(Codec& codec, E& e) {
+  codec.numbers(e.x_last, e.time_last, e.steps, e.stagnant, e.start_delay, e.start_stage);
+  codec.numbers(e.score_last, e.pixels, e.restart);
+  for (auto& area : e.ground.area) codec.numbers(area);
+  for (auto& furthest : e.ground.furthest) codec.numbers(furthest);
+  codec.numbers(e.ground.count, e.ground.current, e.ground.world, e.ground.stage);
+  codec.choice(e.was_dying, 2);
+  codec.choice(e.had_flag, 2);
 }
 
-template <class Archive, class L>
-void describe_lane(Archive& archive, L& lane) {
-  describe_episode(archive, lane.episode);
-  archive.numbers(lane.rng.state);
-  archive.choice(lane.status, 3);
-  archive.numbers(lane.held);
-  for (auto& value : lane.info) archive.numbers(value);
+template <class Codec, class L>
+void describe_lane(Codec& codec, L& lane) {
+  describe_episode(codec, lane.episode);
+  codec.numbers(lane.rng.state);
+  codec.choice(lane.status, 3);
+  codec.numbers(lane.held);
+  for (auto& value : lane.info) codec.numbers(value);
 }
 
 }  // namespace
@@ -87,9 +87,9 @@ std::vector<uint8_t> save_lane(const Lane<C>& lane, const LaneContext<C>& contex
     throw std::runtime_error("the lane must be reset before it can be saved");
   }
   Writer writer;
-  Saving archive(writer);
+  Saving codec(writer);
   save_machine(writer, lane.state);
-  describe_lane(archive, lane);
+  describe_lane(codec, lane);
   writer.number(static_cast<uint16_t>(lane.stages.size()));
   writer.block(lane.stages.data(), lane.stages.size());
   const size_t forced = lane.script ? lane.script->size() - lane.script_at : 0;
@@ -104,10 +104,10 @@ std::vector<uint8_t> save_lane(const Lane<C>& lane, const LaneContext<C>& contex
 template <Console C>
 void load_lane(Lane<C>& lane, const LaneContext<C>& context, std::span<const uint8_t> bytes) {
   Reader reader(open(bytes, context.fingerprint));
-  Loading archive(reader);
+  Loading codec(reader);
   Lane<C> loaded;
   load_machine(reader, loaded.state);
-  describe_lane(archive, loaded);
+  describe_lane(codec, loaded);
   if (loaded.status == LaneStatus::kNew || !is_valid(loaded.episode)) {
     throw std::invalid_argument("a saved lane holds an impossible value");
   }
