@@ -129,14 +129,14 @@ def measure(rounds: int, updates: int, changes: dict[str, Any]) -> dict[str, Any
     """Alternating rounds; the order changes with every pair."""
     from warpzone.bench.machine import describe
     from warpzone.config import load_preset
+    from warpzone.observers.dashboard import DashboardObserver
+    from warpzone.observers.make import make_observers
     from warpzone.train.loop import Run
-    from warpzone.train.observers import make_observers
-    from warpzone.train.served import Served
 
     with tempfile.TemporaryDirectory() as folder:
         config = load_preset("quick").replace(**CHANGES, **changes, runs_dir=folder, run_name="run")
         observers = make_observers(config)
-        served = next(one for one in observers if isinstance(one, Served))
+        served = next(one for one in observers if isinstance(one, DashboardObserver))
         run = Run(config, observers)
         for observer in observers:
             observer.started(run)

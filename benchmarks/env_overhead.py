@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpzone import native, rom
+from warpzone import rom
 from warpzone.bench.machine import describe
 from warpzone.bench.rounds import Case, interleave
+from warpzone.collect.episodes import EpisodeLog
+from warpzone.collect.guide import Guide
+from warpzone.collect.lanes import Lanes, make_groups
 from warpzone.config import TrainConfig
 from warpzone.env.walker import right_biased
-from warpzone.train.episodes import EpisodeLog
-from warpzone.train.guide import Guide
-from warpzone.train.lanes import Lanes, make_groups
+from warpzone.rom import native
 
 STAGES = ("1-1", "1-2", "1-3", "1-4")
 ROLLOUT = 128

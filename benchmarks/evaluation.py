@@ -17,13 +17,14 @@ from typing import Any
 
 import torch
 
-from warpzone import native, rom
+from warpzone import rom
 from warpzone.bench.machine import describe
 from warpzone.config import TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.eval.evaluate import evaluate
 from warpzone.model.agent import Agent
-from warpzone.run.folder import model_spec
+from warpzone.model.spec import model_spec
+from warpzone.rom import native
 
 
 def main() -> None:

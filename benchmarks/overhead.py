@@ -27,11 +27,11 @@ import torch
 
 from warpzone.bench.machine import describe
 from warpzone.config import load_preset
-from warpzone.metrics.writer import MetricsWriter
+from warpzone.observers.health import HealthObserver
+from warpzone.observers.metrics import MetricsObserver
+from warpzone.observers.observer import ObservedRun, Observer
 from warpzone.run.files import write_text
 from warpzone.train.loop import Run
-from warpzone.train.observer import Observer
-from warpzone.watch.watcher import Watcher
 
 #: The preset `quick` with shorter updates: what is written costs the same for each of them.
 CHANGES: dict[str, Any] = {
@@ -68,7 +68,7 @@ class Timed(Observer):
         self._append = run.folder.append
         run.folder.append = self.append  # type: ignore[method-assign]
 
-    def updated(self, run: Run, row: dict[str, Any], collected: Any) -> None:
+    def updated(self, run: ObservedRun, row: dict[str, Any], collected: Any) -> None:
         """Told to all, and timed."""
         began = time.thread_time()
         for observer in self._observers:
@@ -93,7 +93,7 @@ def updates(run: Run, count: int) -> tuple[float, float]:
 def watched_updates(run: Run, count: int) -> tuple[float, float, float]:
     """The same with everything, and the share of CPU time that is its own."""
     before = set(threading.enumerate())
-    observers = (Watcher(run.config), MetricsWriter(run.config))
+    observers = (HealthObserver(run.config), MetricsObserver(run.config))
     for observer in observers:
         observer.started(run)
     append = run.folder.append

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def main() -> int:
-    sys.path.insert(0, str(ROOT / "tests" / "unit"))
+    sys.path.insert(0, str(ROOT / "tests" / "helpers"))
     import golden_runs
     import movies
 

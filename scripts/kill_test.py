@@ -24,14 +24,14 @@ import torch._dynamo  # The optimiser wants it, and it takes seconds.
 
 from warpzone.cli.main import main as main_of_warpzone
 from warpzone.config import TrainConfig
+from warpzone.observers.make import make_observers  # noqa: F401 (imported before the forks)
+from warpzone.observers.observer import Observer
 from warpzone.run.checkpoints import Checkpoints
 from warpzone.run.files import TEMPORARY
 from warpzone.run.folder import load_agent, load_config
 from warpzone.run.sidecar import read_sidecar
 from warpzone.train.estimate import count_memory
 from warpzone.train.loop import Run
-from warpzone.train.observer import Observer
-from warpzone.train.observers import make_observers  # noqa: F401 (imported before the forks)
 
 #: One update takes a few hundredths of a second, and each is followed by a checkpoint.
 INTERVAL = 1

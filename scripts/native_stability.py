@@ -2,7 +2,7 @@
 
 import sys
 
-from warpzone.stability.native import main
+from warpzone.stability.native_trial import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -32,7 +32,7 @@ def rom(variant: str) -> bytes:
 @pytest.fixture(scope="session")
 def native(rom: bytes) -> Any:
     """The translated program of `rom`."""
-    from warpzone import native as translator
+    from warpzone.rom import native as translator
 
     return translator.prepare(rom)
 

@@ -6,7 +6,7 @@ Importing this package is cheap: the environments are registered as soon as Gymn
 
 from typing import TYPE_CHECKING, Any
 
-from warpzone.deferred import when_imported as _when_imported
+from warpzone.env.deferred import when_imported as _when_imported
 from warpzone.env.registration import register as _register
 
 if TYPE_CHECKING:

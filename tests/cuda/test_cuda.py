@@ -10,9 +10,9 @@ import pytest
 import torch
 from tiny_runs import Recorder, tiny
 
+from warpzone.observers.make import make_observers
+from warpzone.observers.progress import Progress
 from warpzone.train.loop import Run
-from warpzone.train.observers import make_observers
-from warpzone.train.progress import Progress
 from warpzone.train.session import train
 from warpzone.train.stopping import Stop
 

@@ -7,9 +7,9 @@ import pytest
 from tiny_runs import tiny
 
 from warpzone.config import ConfigError, TrainConfig
+from warpzone.observers.observer import Observer
+from warpzone.observers.progress import Progress
 from warpzone.train.loop import Result, Run
-from warpzone.train.observer import Observer
-from warpzone.train.progress import Progress
 from warpzone.train.session import train
 from warpzone.train.stopping import Stop
 

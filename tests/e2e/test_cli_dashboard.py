@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 
 from warpzone.cli.main import main
 from warpzone.config import TrainConfig
-from warpzone.train.served import Served
+from warpzone.observers.dashboard import DashboardObserver
 
 TINY = [
     *("--num-envs", "4", "--groups", "2", "--num-threads", "1", "--rollout-steps", "8"),
@@ -68,7 +68,7 @@ def test_a_dashboard_beside_a_run(tmp_path: Path) -> None:
     run = SimpleNamespace(
         folder=SimpleNamespace(path=tmp_path), config=SimpleNamespace(runs_dir=str(tmp_path))
     )
-    served = Served(TrainConfig(dashboard=True, dashboard_port=0))
+    served = DashboardObserver(TrainConfig(dashboard=True, dashboard_port=0))
     served.started(run)  # type: ignore[arg-type]
     assert served.process is not None
     wait_until(served.port, there=True)

@@ -121,26 +121,26 @@ def test_training_films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     from functools import partial
 
     from warpzone.eval import evaluate
-    from warpzone.train import studio
+    from warpzone.observers import video_maker
 
     few = partial(evaluate.evaluate, delays=(0,), stuck_after=3)
     monkeypatch.setattr("warpzone.train.loop.evaluate", few)
     monkeypatch.setattr(evaluate, "STUCK_AFTER", 3)
-    monkeypatch.setattr("warpzone.train.filmed.STUCK_AFTER", 5)
+    monkeypatch.setattr("warpzone.observers.video.STUCK_AFTER", 5)
     # At the lowest priority it would take minutes beside other tests.
-    monkeypatch.setattr(studio, "MAKER", (sys.executable, "-m", *studio.MAKER[3:]))
-    monkeypatch.setattr(studio, "LONGEST_AT_END", 900.0)
+    monkeypatch.setattr(video_maker, "MAKER", (sys.executable, "-m", *video_maker.MAKER[3:]))
+    monkeypatch.setattr(video_maker, "LONGEST_AT_END", 900.0)
     words = (
         "train --num-envs 4 --groups 1 --rollout-steps 8 --minibatch 32 --epochs 1 --size 36 "
-        "--encoder-width 0.125 --hidden-size 16 --max-steps 64 --device cpu --run-name films "
+        "--encoder-width 0.125 --hidden-size 16 --max-steps 64 --device cpu --run-name videos "
         f"--runs-dir {tmp_path} --video-interval 64 --video-overlay none --num-threads 1"
     )
     assert main(words.split()) == 0
-    names = sorted(path.name for path in (tmp_path / "films" / "videos").iterdir())
+    names = sorted(path.name for path in (tmp_path / "videos" / "videos").iterdir())
     assert names == ["step_0000000064.mp4"]
     line = "[video] step_0000000064.mp4: 1-1, start delay 0: "
     assert line in capsys.readouterr().err
-    assert line in (tmp_path / "films" / "logs" / "train.log").read_text()
+    assert line in (tmp_path / "videos" / "logs" / "train.log").read_text()
 
 
 @pytest.mark.parametrize(

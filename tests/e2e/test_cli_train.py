@@ -187,8 +187,8 @@ def test_full_disk_is_a_failure(capsys: OUT, tmp_path: Path) -> None:
 def test_interrupt_saves_the_weights(
     capsys: OUT, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from warpzone.observers.progress import Progress
     from warpzone.run.folder import load_agent
-    from warpzone.train.progress import Progress
 
     def interrupt(self: Progress, row: dict[str, Any]) -> None:
         raise KeyboardInterrupt
@@ -203,7 +203,7 @@ def test_interrupt_saves_the_weights(
 
 
 def test_video_prefers_clears() -> None:
-    from warpzone.eval.replay_video import candidates
+    from warpzone.eval.best_video import candidates
 
     def row(delay: int, cleared: bool, x: int, policy: str = "argmax") -> dict[str, Any]:
         return {

@@ -14,7 +14,7 @@ from warpzone.cli.main import main  # noqa: E402
 
 TINY = ["--num-envs", "8", "--rollout-steps", "16", "--minibatch", "64", "--size", "42"]
 TINY += ["--hidden-size", "32", "--device", "cpu", "--max-steps", "256", "--run-name", "run"]
-HELPERS = Path(__file__).parents[1] / "unit"
+HELPERS = Path(__file__).parents[1] / "helpers"
 OUT = pytest.CaptureFixture[str]
 
 
@@ -63,12 +63,12 @@ STUCK = """
 import sys, threading
 from tiny_runs import Recorder, tiny
 from warpzone.train.loop import Run
-from warpzone.watch import stall
-from warpzone.watch.watcher import Watcher
+from warpzone.health import stall
+from warpzone.observers.health import HealthObserver
 
 stall.GRACE = 0.2
 config = tiny(runs_dir=sys.argv[1], run_name="run", stall_timeout=0.5, fail_on_stall=True)
-run = Run(config, [Watcher(config)])
+run = Run(config, [HealthObserver(config)])
 run.collector.groups[0].finish = lambda: threading.Event().wait()
 run.train(Recorder())
 """

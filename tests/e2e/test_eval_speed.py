@@ -5,12 +5,13 @@ import time
 import pytest
 import torch
 
-from warpzone import native, rom
+from warpzone import rom
 from warpzone.config import TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.eval.evaluate import evaluate
 from warpzone.model.agent import Agent
-from warpzone.run.folder import model_spec
+from warpzone.model.spec import model_spec
+from warpzone.rom import native
 
 
 @pytest.mark.perf

@@ -8,8 +8,8 @@ import pytest
 import torch
 from tiny_runs import Recorder
 
+from warpzone.collect.episodes import Episode
 from warpzone.config import TrainConfig
-from warpzone.train.episodes import Episode
 from warpzone.train.loop import Run
 
 #: Beyond the fourth pipe of 1-1, just before the first pit. What share of the episodes comes that

@@ -20,10 +20,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from warpzone.cli.main import main  # noqa: E402
+from warpzone.observers.progress import Progress  # noqa: E402
 from warpzone.run.checkpoints import Checkpoints  # noqa: E402
 from warpzone.run.files import sha256  # noqa: E402
 from warpzone.run.sidecar import read_sidecar  # noqa: E402
-from warpzone.train.progress import Progress  # noqa: E402
 
 OUT = pytest.CaptureFixture[str]
 #: Seconds until something that must happen counts as not happening; busy machines are slow.

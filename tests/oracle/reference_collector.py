@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from warpzone import _engine
+from warpzone.collect.lanes import lane_options
 from warpzone.config import TrainConfig
 from warpzone.model.agent import Agent
-from warpzone.train.lanes import lane_options
 
 
 class ReferenceLane:

@@ -1,7 +1,7 @@
 """The long comparison with FCEUmm: all 32 stages x three players x both ROMs, and both whole games.
 
 Prints a JSON summary; `--out` also writes it. Exits with 1 when anything differed. Run it with
-tests/unit on PYTHONPATH (`make oracle-long` does).
+tests/helpers on PYTHONPATH (`make oracle-long` does).
 """
 
 import argparse

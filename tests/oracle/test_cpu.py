@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from cpu_reference import TABLE, Cpu, length
 
-from warpzone import _engine, compiler
+from warpzone import _engine
+from warpzone.rom import compiler
 
 DOTS_PER_FRAME = 262 * 341
 DEAD_FRAMES = 2

@@ -13,9 +13,9 @@ from tiny_runs import Recorder, same, tiny
 from warpzone.config import TrainConfig
 from warpzone.data.stacking import stack_sequence
 from warpzone.metrics import schema
-from warpzone.metrics.rotation import read_rows
-from warpzone.metrics.writer import MetricsWriter
+from warpzone.observers.metrics import MetricsObserver
 from warpzone.run.resume import find_start
+from warpzone.run.rotation import read_rows
 from warpzone.train.loop import Run
 from warpzone.train.saving import state_of
 
@@ -70,7 +70,7 @@ FEATURES: dict[str, list[dict[str, Any]]] = {
 
 def life(config: TrainConfig, updates: int) -> Run:
     """From where the last one ended to so many updates."""
-    run = Run(config, [MetricsWriter(config)], start=find_start(config, lambda text: None))
+    run = Run(config, [MetricsObserver(config)], start=find_start(config, lambda text: None))
     assert run.notes == []
     try:
         run._done = lambda ahead=0: run.global_update + ahead >= updates  # type: ignore[method-assign]

@@ -6,11 +6,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_runs import make_agent, make_collector, tiny
 
+from warpzone.collect import collector as collectors
+from warpzone.collect import lanes as lanes_module
+from warpzone.collect.lanes import lane_seeds
+from warpzone.collect.streams import STREAMS, stream_seed
 from warpzone.data.types import Rollout
-from warpzone.train import collector as collectors
-from warpzone.train import lanes as lanes_module
-from warpzone.train.lanes import lane_seeds
-from warpzone.train.seeds import STREAMS, stream_seed
 
 LANES = 5
 

@@ -12,10 +12,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "warpzone"
 ENGINE = ROOT / "engine"
 
-#: A folder may import folders of a lower number, and itself.
-LAYERS = {"env": 0, "data": 1, "model": 1, "algo": 2, "train": 3, "dist": 4, "cli": 5}
-#: It looks at run folders from outside; only a command may start it.
-READER = "dashboard"
 #: Engine folder -> the engine folders whose headers it may include, besides its own.
 INCLUDES = {
     "nes": set[str](),
@@ -26,6 +22,10 @@ INCLUDES = {
 }
 
 PYTHON = sorted(PACKAGE.rglob("*.py"))
+#: What no package holds but all may import: the engine, and what `warpzone` itself says.
+COMMON = {"_engine", "__version__"}
+#: Folders of tests/unit that mirror something beside the package.
+BESIDE = {"engine", "scripts"}
 CPP = sorted(path for path in ENGINE.rglob("*") if path.suffix in (".cpp", ".hpp"))
 
 
@@ -51,16 +51,52 @@ def identifier(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=identifier)
-def test_import_law(path: Path) -> None:
-    here = folder_of(path)
-    for target in imported(path):
-        if target == here:
-            continue
-        assert target != "cli", "nothing imports cli"
-        if here in LAYERS and target in LAYERS:
-            assert LAYERS[target] < LAYERS[here], f"{here} may not import {target}"
-        assert target != READER or here == "cli", f"{here} may not import {target}"
+def drawn() -> dict[str, list[str]]:
+    """The packages as ARCHITECTURE.md lists them, in order, each with what it imports."""
+    text = (ROOT / "ARCHITECTURE.md").read_text().partition("## The package")[2]
+    packages: dict[str, list[str]] = {}
+    importing = False
+    for line in text.split("```")[1].strip().splitlines():
+        if not line.startswith(" "):
+            packages[line.split()[0]] = []
+        importing = line.startswith(" ") and (importing or "<-" in line)
+        if importing:
+            packages[next(reversed(packages))] += line.replace("<-", "").split()
+    return packages
+
+
+def test_the_picture_is_the_import_graph() -> None:
+    graph: dict[str, set[str]] = {folder_of(path): set() for path in PYTHON}
+    for path in PYTHON:
+        graph[folder_of(path)].update(imported(path))
+    del graph[""]
+    real = {folder: targets - {folder} - COMMON for folder, targets in graph.items()}
+    shown = {folder: set(targets) for folder, targets in drawn().items()}
+    assert real == shown, "ARCHITECTURE.md shows other packages or imports than there are"
+
+
+@pytest.mark.parametrize("folder", drawn())
+def test_import_law(folder: str) -> None:
+    order = list(drawn())
+    above = order[: order.index(folder)]
+    wrong = [target for target in drawn()[folder] if target not in above]
+    assert not wrong, f"{folder} may not import {wrong}: they do not stand above it"
+
+
+def test_the_root_shows_the_package_and_no_more() -> None:
+    assert [path.name for path in PACKAGE.glob("*.py")] == ["__init__.py"]
+    assert set(imported(PACKAGE / "__init__.py")) <= {"rom", "env"}
+
+
+def test_unit_tests_mirror_the_source() -> None:
+    tests = ROOT / "tests" / "unit"
+    strangers = {
+        path.relative_to(tests).parent.as_posix()
+        for path in tests.rglob("test_*.py")
+        if not (PACKAGE / path.relative_to(tests).parent / "__init__.py").is_file()
+    }
+    assert strangers <= BESIDE
+    assert [path.name for path in tests.glob("test_*.py")] == [Path(__file__).name]
 
 
 @pytest.mark.parametrize("path", CPP, ids=identifier)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from warpzone import _engine, native
+from warpzone import _engine
 from warpzone.bench import nespy, once
 from warpzone.bench.rounds import Case, interleave, ratio
 from warpzone.bench.workload import Lanes, Setup, has_gymnasium, raw_frames
+from warpzone.rom import native
 
 #: The configuration that published numbers speak of.
 MAIN = Setup()

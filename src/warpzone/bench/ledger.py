@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from warpzone.paths import data_dir
+from warpzone.rom.paths import data_dir
 from warpzone.run.files import append_text
 
 

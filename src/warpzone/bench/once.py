@@ -9,8 +9,8 @@ import time
 from statistics import median
 from typing import Any
 
-from warpzone import native
 from warpzone.bench.workload import Lanes, Setup
+from warpzone.rom import native
 
 MANY = 1024
 _IMPORT = """

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from warpzone.collect.actor import Actor
+from warpzone.collect.lanes import Lanes, make_groups
 from warpzone.config import TrainConfig
 from warpzone.data.types import Rollout
-from warpzone.train.actor import Actor
-from warpzone.train.cpu import computing_with
-from warpzone.train.lanes import Lanes, make_groups
+from warpzone.model.cpu import computing_with
+from warpzone.observers.progress import Progress
 from warpzone.train.loop import Run
-from warpzone.train.progress import Progress
 
 STAGES = ("engine", "inference", "learner")
 MODES = ("serial", "overlap")

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from warpzone import _engine, native
+from warpzone import _engine
 from warpzone.bench.rounds import Slice, until
 from warpzone.env.actions import action_table
 from warpzone.env.options import Options
 from warpzone.env.walker import right_biased
+from warpzone.rom import native
 
 #: Steps after which an episode starts anew, unless Mario dies before.
 EPISODE_STEPS = 500

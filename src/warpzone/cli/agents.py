@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from warpzone import _engine
     from warpzone.eval.performance import Performance
     from warpzone.eval.weights import Found
-    from warpzone.pictures import Image
+    from warpzone.media.pictures import Image
 
 #: Frames of a step when nobody says otherwise.
 FRAMES_PER_STEP = 4
@@ -25,8 +25,9 @@ def ready(args: argparse.Namespace) -> tuple[Found, bytes, _engine.NativeProgram
     """The agent that the arguments name, where it is to run, and the game it plays."""
     if importlib.util.find_spec("torch") is None:
         raise OSError("an agent needs PyTorch; install it with: pip install 'warpzone[train]'")
-    from warpzone import native, rom
+    from warpzone import rom
     from warpzone.eval.weights import find_agent
+    from warpzone.rom import native
 
     found = find_agent(args.agent, args.runs_dir)
     if found.guessed:
@@ -64,9 +65,9 @@ def performance(args: argparse.Namespace) -> tuple[Performance, Iterator[Image]]
     from warpzone.env.actions import action_table
     from warpzone.env.stages import parse_stages
     from warpzone.eval.cases import LONGEST_DELAY, Case
-    from warpzone.eval.film import single
     from warpzone.eval.overlay import PARTS, Panel
     from warpzone.eval.performance import Performance
+    from warpzone.eval.video_frames import single
 
     if not 0 <= args.delay <= LONGEST_DELAY:
         raise ValueError(f"--delay must be in 0..{LONGEST_DELAY}, and is {args.delay}")

@@ -95,7 +95,8 @@ def _engine() -> Check:
 
 
 def _roms() -> Iterator[Check]:
-    from warpzone import native, rom
+    from warpzone import rom
+    from warpzone.rom import native
 
     try:
         images = [rom.locate()]
@@ -123,7 +124,7 @@ def _roms() -> Iterator[Check]:
 
 
 def _compiler() -> Check:
-    from warpzone import compiler
+    from warpzone.rom import compiler
 
     try:
         command = compiler.find()

@@ -72,9 +72,9 @@ def check(config: TrainConfig) -> None:
             raise ConfigError(f"{flag} must be finite, not {value}")
     if config.run_name not in ("", Path(config.run_name).name) or config.run_name == "..":
         raise ConfigError(f"--run-name is the name of one folder, not {config.run_name!r}")
+    from warpzone.collect.lanes import lane_options
     from warpzone.env.actions import action_table
-    from warpzone.run.folder import model_spec
-    from warpzone.train.lanes import lane_options
+    from warpzone.model.spec import model_spec
 
     try:
         # One lane is enough: what lanes play does not depend on how many there are.

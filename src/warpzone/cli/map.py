@@ -43,8 +43,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    from warpzone import native
     from warpzone.env.stages import parse_stages, stage_name
+    from warpzone.rom import native
 
     if not 1 <= args.scale <= 8:
         raise ValueError(f"--scale must be in 1..8, and is {args.scale}")
@@ -77,9 +77,9 @@ def _write(
     image: bytes,
     program: _engine.NativeProgram | None,
 ) -> None:
+    from warpzone.maps.cache import stage_areas
     from warpzone.maps.heat import draw_heat, stacked
-    from warpzone.maps.store import stage_areas
-    from warpzone.pictures import enlarge, save_png
+    from warpzone.media.pictures import enlarge, save_png
 
     areas = stage_areas(stage, image, program)
     if args.run is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from warpzone import rom as roms
 
 if TYPE_CHECKING:
-    from warpzone.player import Controller, Image, Session
+    from warpzone.play.player import Controller, Image, Session
 
 #: Steps a random player plays when nobody says how many.
 RANDOM_STEPS = 500
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         return _run_movie(args, image)
     if args.lanes > 1 and not args.random:
         raise ValueError("--lanes needs --random: the other sources play one game")
-    from warpzone import player
+    from warpzone.play import player
 
     with ExitStack() as stack:
         session = player.Session(
@@ -92,12 +92,12 @@ def _stages(args: argparse.Namespace) -> Any:
 def _controller(
     args: argparse.Namespace, variant: str, window: Any, stack: ExitStack
 ) -> "Controller":
-    from warpzone import player
+    from warpzone.play import player
 
     if args.random:
         return player.random_player(args.lanes, args.seed)
     if args.keyboard:
-        from warpzone import keyboard
+        from warpzone.play import keyboard
 
         if window is not None:
             return player.keyed(window)
@@ -112,9 +112,10 @@ def _controller(
 def _window(args: argparse.Namespace, stack: ExitStack) -> Any:
     if not args.window:
         return None
-    from warpzone.window import Window
+    from warpzone.env.actions import BUTTONS
+    from warpzone.media.window import Window
 
-    window = Window("warpzone")
+    window = Window("warpzone", masks=BUTTONS)
     stack.callback(window.close)
     return window
 
@@ -129,7 +130,7 @@ def _consume(frames: "Iterator[Image]", args: argparse.Namespace) -> int:
     if args.out is None:
         return sum(0 for _ in frames)
     if args.out.suffix.lower() == ".png":
-        from warpzone.pictures import enlarge, save_png, shrink
+        from warpzone.media.pictures import enlarge, save_png, shrink
 
         last = None
         for frame in frames:
@@ -139,7 +140,7 @@ def _consume(frames: "Iterator[Image]", args: argparse.Namespace) -> int:
         picture = shrink(last, 2) if args.lanes > 1 else enlarge(last, args.scale or 2)
         save_png(picture, args.out, colors=128)
         return 1
-    from warpzone.video import write_video
+    from warpzone.media.video import write_video
 
     return write_video(args.out, frames, scale=args.scale or (3 if args.lanes == 1 else 1))
 
@@ -185,14 +186,14 @@ def _run_agent(args: argparse.Namespace) -> int:
 
 def _run_movie(args: argparse.Namespace, image: roms.Rom) -> int:
     """Plays from power-on and says where it ended; watching it is a second, drawn run."""
-    from warpzone import native
-    from warpzone.movie import play_movie, read_movie
+    from warpzone.play.movie import play_movie, read_movie
+    from warpzone.rom import native
 
     movie = read_movie(args.movie)
     program = native.load(image.data)
     result = play_movie(image.data, movie, native=program)
     if args.out is not None or args.terminal or args.window:
-        from warpzone.player import movie_frames
+        from warpzone.play.player import movie_frames
 
         with ExitStack() as stack:
             frames = movie_frames(image.data, movie, program)
@@ -213,7 +214,7 @@ def _run_movie(args: argparse.Namespace, image: roms.Rom) -> int:
 
 def _watched(frames: "Iterator[Image]", args: argparse.Namespace, window: Any) -> "Iterator[Image]":
     """The same frames, shown on their way where the options say so."""
-    from warpzone import player
+    from warpzone.play import player
 
     if args.terminal or (args.keyboard and window is None):
         frames = player.in_terminal(frames)

@@ -44,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
     runs = told_apart([read_run(run_folder(word, args.runs_dir)) for word in args.runs])
     image, program = None, None
     if not args.no_maps:
-        from warpzone import native, rom
+        from warpzone import rom
+        from warpzone.rom import native
 
         try:
             image = rom.locate(args.rom).data

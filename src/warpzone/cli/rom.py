@@ -42,7 +42,7 @@ def _install(variant: str | None, source: str | None) -> int:
 
 
 def _translate(installed: rom.Rom) -> None:
-    from warpzone import native
+    from warpzone.rom import native
 
     if native.cached(installed.data) is not None:
         return
@@ -54,7 +54,7 @@ def _translate(installed: rom.Rom) -> None:
 
 
 def _info() -> int:
-    from warpzone import native
+    from warpzone.rom import native
 
     chosen = rom.locate()
     shown = [chosen]

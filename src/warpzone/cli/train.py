@@ -70,12 +70,12 @@ def _train(config: TrainConfig) -> int:
     from safetensors import SafetensorError
 
     from warpzone.env.backends.interface import BackendError
+    from warpzone.learn.learner import LearningError
+    from warpzone.observers.make import make_observers
     from warpzone.run.sidecar import CheckpointError
     from warpzone.train.estimate import refuse_impossible
     from warpzone.train.ladder import out_of_memory
-    from warpzone.train.learner import LearningError
     from warpzone.train.loop import choose_device
-    from warpzone.train.observers import make_observers
     from warpzone.train.session import train
     from warpzone.train.stopping import Interrupted, signals
 
@@ -131,9 +131,9 @@ class _Trained:
 
 
 def _finish(result: Result, device: str) -> None:
+    from warpzone.eval.best_video import write_best
     from warpzone.eval.evaluate import clears
-    from warpzone.eval.replay_video import write_best
-    from warpzone.video import VideoError
+    from warpzone.media.video import VideoError
 
     total = len(result.outcomes) // 2
     print(
@@ -181,7 +181,7 @@ def _unwritable(error: Exception, config: TrainConfig, training: Run | None) -> 
 
 
 def _say(text: str, kind: str = "") -> None:
-    from warpzone.train.stopping import say
+    from warpzone.run.journal import say
 
     say(f"[train]{f'[{kind}]' if kind else ''} {text}")
 

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from warpzone.cli.agents import ready
     from warpzone.eval.cases import LONGEST_DELAY
     from warpzone.eval.overlay import parse_parts
-    from warpzone.video import write_video
+    from warpzone.media.video import write_video
 
     if not 0 <= args.delay <= LONGEST_DELAY:
         raise ValueError(f"--delay must be in 0..{LONGEST_DELAY}, and is {args.delay}")
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--stuck-after must be at least 1, and is {args.stuck_after}")
     parts = parse_parts(args.overlay)
     found, image, program = ready(args)
-    performance, pictures = _film(args, found, image, program, parts)
+    performance, pictures = _frames(args, found, image, program, parts)
     count = write_video(args.out, pictures, scale=1)
     for shot in performance.last[:16]:
         print(f"{shot.stage}, start delay {shot.case.start_delay}: {_end(shot)}")
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _film(
+def _frames(
     args: argparse.Namespace,
     found: Found,
     image: bytes,
@@ -82,15 +82,15 @@ def _film(
 ) -> tuple[Any, Iterator[Any]]:
     from warpzone.env.actions import action_table
     from warpzone.env.stages import parse_stages
-    from warpzone.eval import film
+    from warpzone.eval import video_frames
     from warpzone.eval.cases import Case
     from warpzone.eval.overlay import Panel
     from warpzone.eval.performance import Performance
 
     stages = parse_stages(args.stage or found.config.stages) or (0,)
     if args.mosaic:
-        columns, rows = film.parse_mosaic(args.mosaic)
-        cases = film.mosaic_cases(stages, args.policy, args.delay, columns * rows)
+        columns, rows = video_frames.parse_mosaic(args.mosaic)
+        cases = video_frames.mosaic_cases(stages, args.policy, args.delay, columns * rows)
     elif len(stages) > 1 and args.stage:
         raise ValueError(f"--stage {args.stage} is not one stage; use --mosaic for a set")
     else:
@@ -105,11 +105,11 @@ def _film(
         stuck_after=args.stuck_after,
     )
     if args.mosaic:
-        return performance, film.wall(
+        return performance, video_frames.wall(
             performance.frames(), columns, args.scale or 1, slow=args.slow
         )
     panel = Panel(action_table(found.config.actions).names, parts, args.scale or 3)
-    return performance, film.single(performance.frames(), panel, slow=args.slow)
+    return performance, video_frames.single(performance.frames(), panel, slow=args.slow)
 
 
 def _end(shot: Shot) -> str:

@@ -19,7 +19,7 @@ from warpzone.config.checks import out_of_range
 from warpzone.config.contradictions import contradictions
 from warpzone.config.curriculum import CurriculumConfig
 from warpzone.config.dashboard import DashboardConfig
-from warpzone.config.filming import FilmConfig
+from warpzone.config.health import HealthConfig
 from warpzone.config.metrics import MetricsConfig
 from warpzone.config.network import NetworkConfig
 from warpzone.config.optimisation import OptimisationConfig
@@ -28,7 +28,7 @@ from warpzone.config.replay import ReplayConfig
 from warpzone.config.reward import RewardConfig
 from warpzone.config.run import RunConfig
 from warpzone.config.starts import StartConfig
-from warpzone.config.watching import WatchConfig
+from warpzone.config.video import VideoConfig
 from warpzone.env.actions import action_table
 from warpzone.env.script import parse_start
 from warpzone.env.stages import parse_stages
@@ -42,11 +42,11 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class TrainConfig(
-    FilmConfig,
+    VideoConfig,
     BackendConfig,
     CurriculumConfig,
     StartConfig,
-    WatchConfig,
+    HealthConfig,
     MetricsConfig,
     AdaptiveConfig,
     CheckpointConfig,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from warpzone.config import backend
 from warpzone.config.checks import Refusal, flag
+from warpzone.config.network import NATURE_LAYERS
 from warpzone.env.actions import BUTTONS, action_table
 from warpzone.env.stages import parse_stages
-from warpzone.model.spec import NATURE_LAYERS
 
 RIGHT = BUTTONS["RIGHT"]
 #: Stages of impala: each halves the picture.

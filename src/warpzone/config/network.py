@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+#: Kernel and stride of the three convolutions of the nature encoder.
+NATURE_LAYERS = ((8, 4), (4, 2), (3, 1))
+
 
 @dataclass(frozen=True)
 class NetworkConfig:

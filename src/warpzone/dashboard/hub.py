@@ -12,7 +12,7 @@ import numpy as np
 from warpzone.dashboard.catalogue import Catalogue
 from warpzone.dashboard.messages import Curves, Part, packed
 from warpzone.dashboard.rundata import RunData, run_state
-from warpzone.dashboard.wall import WallFile
+from warpzone.dashboard.wall_file import WallFile
 
 #: Seconds between two looks at the files of watched runs, at the list of runs, and at walls.
 REFRESH, SCAN, WALL = 1.0, 2.0, 0.25

@@ -16,8 +16,9 @@ def level_map(stage: str) -> tuple[dict[str, Any], bytes]:
     plain strip where there is none."""
     from PIL import Image
 
-    from warpzone import native, rom
-    from warpzone.maps.store import stage_areas
+    from warpzone import rom
+    from warpzone.maps.cache import stage_areas
+    from warpzone.rom import native
 
     try:
         image = rom.find(None)

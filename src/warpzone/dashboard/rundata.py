@@ -10,7 +10,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from warpzone.dashboard.stages import Stages
+from warpzone.dashboard.stage_counts import Stages
 from warpzone.dashboard.table import Table
 from warpzone.dashboard.tail import RowsTail, TextTail
 from warpzone.run.control import ANSWERS, FOLDER, STATE

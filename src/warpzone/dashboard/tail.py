@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from warpzone.metrics.rotation import parts
+from warpzone.run.rotation import parts
 
 #: Bytes read at a time, so that a look at a huge file does not take its size in memory.
 CHUNK = 1 << 20

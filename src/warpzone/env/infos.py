@@ -7,6 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpzone import _engine
+
+#: The place of each field in an info row of the engine.
+COLUMN = {name: index for index, name in enumerate(_engine.INFO_FIELDS)}
+
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int32]
 

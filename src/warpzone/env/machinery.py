@@ -109,6 +109,6 @@ def native_program(image: bytes, native: Native, timing: str) -> "_engine.Native
         if native is True:
             raise ValueError(f"native=True cannot be had with timing={timing!r}; it is interpreted")
         return None
-    from warpzone import native as translator
+    from warpzone.rom import native as translator
 
     return translator.prepare(image) if native is True else translator.load(image)

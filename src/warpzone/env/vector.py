@@ -17,7 +17,7 @@ from warpzone.env import machinery, seeds
 from warpzone.env.actions import ActionSpec, action_table
 from warpzone.env.buffers import BufferPool
 from warpzone.env.infos import InfoBlock, InfoBuilder
-from warpzone.env.lanes import LaneAccess
+from warpzone.env.lane_access import LaneAccess
 from warpzone.env.options import Delay, Native, Options, Size
 from warpzone.env.rewards import RewardWeights
 from warpzone.env.stages import StageSpec

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone import _engine
+from warpzone.env.infos import COLUMN
 from warpzone.env.options import Options
-from warpzone.train.lanes import COLUMN
 
 #: Seeds tried at once when looking for those that draw each delay.
 _TRIED = 128

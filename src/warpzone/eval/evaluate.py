@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from warpzone import _engine
 from warpzone.config import TrainConfig
+from warpzone.env.infos import COLUMN
 from warpzone.env.stages import parse_stages, stage_name
 from warpzone.eval.cases import DELAYS, POLICIES, Case, Outcome, clears, make_cases
 from warpzone.eval.chance import uniform
-from warpzone.eval.lanes import EvalLanes, Landing
+from warpzone.eval.eval_lanes import EvalLanes, Landing
 from warpzone.eval.policy import Policy
 from warpzone.model.agent import Agent
-from warpzone.train.lanes import COLUMN
 
 __all__ = [
     "DELAYS",

@@ -64,7 +64,7 @@ def _fitting(
 ) -> TrainConfig:
     """Tries memories and picture sizes until every tensor has its place."""
     from warpzone.model.agent import Agent
-    from warpzone.run.folder import model_spec
+    from warpzone.model.spec import model_spec
 
     remembering = any(name.startswith("memory.") for name in shapes)
     memories = MEMORIES[1:] if remembering else MEMORIES[:1]

@@ -13,7 +13,7 @@ from PIL import ImageDraw, ImageFont
 from warpzone.env.actions import BUTTONS
 from warpzone.env.options import TILES
 from warpzone.eval.performance import Shot
-from warpzone.pictures import enlarge
+from warpzone.media.pictures import enlarge
 
 Image = NDArray[np.uint8]
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from warpzone import _engine
 from warpzone.config import TrainConfig
 from warpzone.env.actions import action_table
+from warpzone.env.infos import COLUMN
 from warpzone.env.stages import stage_name
 from warpzone.eval import evaluate as protocol
 from warpzone.eval.cases import Case
+from warpzone.eval.eval_lanes import EvalLanes
 from warpzone.eval.evaluate import Chooser, evaluating
-from warpzone.eval.lanes import EvalLanes
 from warpzone.eval.policy import Policy
 from warpzone.model.agent import Agent
-from warpzone.train.lanes import COLUMN
 
 Image = NDArray[np.uint8]
 

@@ -15,7 +15,8 @@ from warpzone.config import ConfigError, TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.eval.guess import guess_config
 from warpzone.model.agent import Agent
-from warpzone.run.folder import CONFIG, model_spec
+from warpzone.model.spec import model_spec
+from warpzone.run.folder import CONFIG
 from warpzone.run.loading import find_weights
 from warpzone.run.safe import plain_name
 

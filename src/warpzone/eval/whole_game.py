@@ -10,13 +10,13 @@ import numpy as np
 
 from warpzone import _engine
 from warpzone.config import TrainConfig
+from warpzone.env.infos import COLUMN
 from warpzone.env.stages import stage_name
 from warpzone.eval.cases import DELAYS, Case
+from warpzone.eval.eval_lanes import EvalLanes
 from warpzone.eval.evaluate import Chooser, evaluating
-from warpzone.eval.lanes import EvalLanes
 from warpzone.eval.policy import Policy
 from warpzone.model.agent import Agent
-from warpzone.train.lanes import COLUMN
 
 #: Steps without new ground that end a game; each new stage and each new life is new ground.
 STUCK_AFTER = 400

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.env.stages import NUM_STAGES, stage_name
-from warpzone.metrics.rotation import read_rows
+from warpzone.run.rotation import read_rows
 
 EVALS = "evals.jsonl"
 EPISODES = "episodes.jsonl"

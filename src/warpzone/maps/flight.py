@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from warpzone import _engine
 from warpzone.env.actions import BUTTONS
 from warpzone.env.options import SCREEN_WIDTH, STATUS_BAR_LINES
-from warpzone.maps import memory
+from warpzone.maps import addresses
 
 Image = NDArray[np.uint8]
 
@@ -60,7 +60,7 @@ class Flight:
     def fly(self) -> AreaPicture:
         """Flies, and returns what was seen."""
         ram = self._console.ram()
-        area = int(ram[memory.AREA_TYPE]), int(ram[memory.AREA_INDEX])
+        area = int(ram[addresses.AREA_TYPE]), int(ram[addresses.AREA_INDEX])
         end, still, left = None, 0, _left(ram)
         self._settle()
         for frame in range(LIMIT):
@@ -73,13 +73,13 @@ class Flight:
             ram = self._console.ram()
             left = _left(ram)
             still = still + 1 if left == before else 0
-            self._exits[int(ram[memory.NEXT_AREA]) & 0x7F, int(ram[memory.NEXT_PAGE])] = None
+            self._exits[int(ram[addresses.NEXT_AREA]) & 0x7F, int(ram[addresses.NEXT_PAGE])] = None
             end = end or self._end(ram, left)
             if still > STILL or (end is not None and left + SCREEN_WIDTH > end + EVERY * 3):
                 break
             if (
-                ram[memory.TASK] != memory.PLAYING
-                or (int(ram[memory.AREA_TYPE]), int(ram[memory.AREA_INDEX])) != area
+                ram[addresses.TASK] != addresses.PLAYING
+                or (int(ram[addresses.AREA_TYPE]), int(ram[addresses.AREA_INDEX])) != area
             ):
                 break
         if still > STILL:
@@ -98,19 +98,19 @@ class Flight:
     def _steer(self, speed: int = SPEED) -> None:
         """Above the screen, fast, safe, past the checks of mazes, and colours as they begin."""
         poke = self._console.poke
-        poke(memory.Y_HIGH, 0)
-        poke(memory.Y, 0x80)
-        poke(memory.Y_SPEED, 0)
-        poke(memory.Y_FORCE, 0)
-        poke(memory.FLOAT_STATE, 0)
-        poke(memory.X_SPEED, speed)
-        poke(memory.STAR_TIMER, 0x20)
-        poke(memory.LOOP_COMMAND, 0)
-        poke(memory.COLOUR_TURN, 0)
+        poke(addresses.Y_HIGH, 0)
+        poke(addresses.Y, 0x80)
+        poke(addresses.Y_SPEED, 0)
+        poke(addresses.Y_FORCE, 0)
+        poke(addresses.FLOAT_STATE, 0)
+        poke(addresses.X_SPEED, speed)
+        poke(addresses.STAR_TIMER, 0x20)
+        poke(addresses.LOOP_COMMAND, 0)
+        poke(addresses.COLOUR_TURN, 0)
 
     def _hide(self) -> None:
         # All but the first: the game waits for it to be drawn, below the status bar.
-        for address in range(memory.SPRITES + 4, memory.SPRITES_END, 4):
+        for address in range(addresses.SPRITES + 4, addresses.SPRITES_END, 4):
             self._console.poke(address, 0xF8)
 
     def _take(self, left: int, again: bool = False) -> None:
@@ -124,13 +124,13 @@ class Flight:
 
     def _end(self, ram: NDArray[np.uint8], left: int) -> int | None:
         """Where the picture ends: behind the flag, or where the area's data does."""
-        slot = memory.FLAG_SLOT
-        if ram[memory.ENEMY_TYPE + slot] == memory.FLAG:
-            flag = int(ram[memory.ENEMY_PAGE + slot]) * PAGE + int(ram[memory.ENEMY_X + slot])
+        slot = addresses.FLAG_SLOT
+        if ram[addresses.ENEMY_TYPE + slot] == addresses.FLAG:
+            flag = int(ram[addresses.ENEMY_PAGE + slot]) * PAGE + int(ram[addresses.ENEMY_X + slot])
             return -(-(flag + BEHIND_FLAG) // TILE) * TILE
-        address = int(ram[memory.AREA_DATA]) | int(ram[memory.AREA_DATA + 1]) << 8
-        place = address - 0x8000 + int(ram[memory.DATA_OFFSET]) + HEADER
-        if 0 <= place < len(self._rom) and self._rom[place] == memory.END_OF_DATA:
+        address = int(ram[addresses.AREA_DATA]) | int(ram[addresses.AREA_DATA + 1]) << 8
+        place = address - 0x8000 + int(ram[addresses.DATA_OFFSET]) + HEADER
+        if 0 <= place < len(self._rom) and self._rom[place] == addresses.END_OF_DATA:
             return left + 2 * SCREEN_WIDTH
         return None
 
@@ -142,4 +142,4 @@ class Flight:
 
 
 def _left(ram: NDArray[np.uint8]) -> int:
-    return int(ram[memory.SCREEN_PAGE]) * PAGE + int(ram[memory.SCREEN_X])
+    return int(ram[addresses.SCREEN_PAGE]) * PAGE + int(ram[addresses.SCREEN_X])

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from warpzone import _engine
 from warpzone.env.actions import BUTTONS
 from warpzone.env.stages import STAGES_PER_WORLD
-from warpzone.maps import memory
+from warpzone.maps import addresses
 from warpzone.maps.flight import AreaPicture, Flight
 
 #: Worlds that count the walk into the first pipe as an area of its own.
@@ -50,12 +50,12 @@ def start_stage(rom: bytes, native: _engine.NativeProgram | None, stage: int) ->
         if _clock(console):
             break
         console.frame(press)
-        console.poke(memory.WORLD, world)
-        console.poke(memory.STAGE, level)
+        console.poke(addresses.WORLD, world)
+        console.poke(addresses.STAGE, level)
         entered = world in ENTRY_SCENES and level >= 1
-        console.poke(memory.AREA, level + entered)
+        console.poke(addresses.AREA, level + entered)
         console.frame(0)
-        console.poke(memory.PRELEVEL_TIMER, 0)
+        console.poke(addresses.PRELEVEL_TIMER, 0)
     clock = _clock(console)
     for _ in range(PATIENCE):
         if _clock(console) < clock:
@@ -68,20 +68,20 @@ def start_stage(rom: bytes, native: _engine.NativeProgram | None, stage: int) ->
 def _enter(console: _engine.Console, area: int, page: int) -> bool:
     """Sends Mario through a pipe to another area; whether he arrives."""
     for address, value in (
-        (memory.NEXT_AREA, area),
-        (memory.NEXT_PAGE, page),
-        (memory.ARRIVAL, BY_PIPE),
-        (memory.SCREEN_OFF, 1),
-        (memory.SPRITE_0_CHECK, 0),
-        (memory.TASK, 0),
+        (addresses.NEXT_AREA, area),
+        (addresses.NEXT_PAGE, page),
+        (addresses.ARRIVAL, BY_PIPE),
+        (addresses.SCREEN_OFF, 1),
+        (addresses.SPRITE_0_CHECK, 0),
+        (addresses.TASK, 0),
     ):
         console.poke(address, value)
     for _ in range(PATIENCE):
         console.frame(0)
         ram = console.ram()
-        playing = ram[memory.TASK] == memory.PLAYING
-        if playing and ram[memory.PLAYER_STATE] == memory.IN_CONTROL:
-            return int(ram[memory.AREA_TYPE]) << 5 | int(ram[memory.AREA_INDEX]) == area
+        playing = ram[addresses.TASK] == addresses.PLAYING
+        if playing and ram[addresses.PLAYER_STATE] == addresses.IN_CONTROL:
+            return int(ram[addresses.AREA_TYPE]) << 5 | int(ram[addresses.AREA_INDEX]) == area
     return False
 
 
@@ -108,6 +108,6 @@ def _joined(known: AreaPicture | None, part: AreaPicture) -> AreaPicture:
 
 
 def _clock(console: _engine.Console) -> int:
-    digits = [int(digit) for digit in console.ram()[memory.TIME : memory.TIME + 3]]
+    digits = [int(digit) for digit in console.ram()[addresses.TIME : addresses.TIME + 3]]
     # Until the game has cleared its memory after power-on, the digits are not digits.
     return digits[0] * 100 + digits[1] * 10 + digits[2] if digits[0] <= 9 else 0

@@ -1,1 +1,1 @@
-"""What a run measures: one schema, one writer, many sinks."""
+"""What a run measures: one schema of all fields, and the sinks that rows go to."""

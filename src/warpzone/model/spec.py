@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from math import isfinite
 
+from warpzone.config import TrainConfig
+from warpzone.config.network import NATURE_LAYERS
+
 ENCODERS = ("nature", "impala", "tiles")
 MEMORIES = ("none", "gru", "lstm", "gtrxl")
 
 DEFAULT_CHANNELS = {"nature": (32, 64, 64), "impala": (16, 32, 32), "tiles": (32, 64)}
-#: Kernel and stride of the three convolutions of the nature encoder.
-NATURE_LAYERS = ((8, 4), (4, 2), (3, 1))
 #: The same for small pictures, in which those would leave a single place.
 SMALL_NATURE_LAYERS = ((6, 3), (4, 2), (3, 1))
 SMALL = 56
@@ -142,3 +143,26 @@ class ModelSpec:
 
 def _list(names: tuple[str, ...]) -> str:
     return ", ".join(names)
+
+
+def model_spec(config: TrainConfig, actions: int) -> ModelSpec:
+    """The network that a configuration describes."""
+    return ModelSpec(
+        actions=actions,
+        stack=config.frame_stack,
+        height=config.picture[0] // (3 if config.color else 1),
+        width=config.picture[1],
+        colors=3 if config.color else 1,
+        encoder="tiles" if config.observation == "tiles" else config.encoder,
+        channels=config.channels,
+        blocks=config.impala_blocks,
+        features=config.hidden_size,
+        width_multiplier=config.encoder_width,
+        previous_action=config.previous_action,
+        memory=config.memory,
+        memory_size=config.hidden_size,
+        memory_layers=config.memory_layers,
+        memory_heads=config.memory_heads,
+        memory_length=config.memory_length,
+        noisy=config.noisy,
+    )

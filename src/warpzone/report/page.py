@@ -9,7 +9,7 @@ from pathlib import Path
 import warpzone
 from warpzone import _engine
 from warpzone.maps.events import Event, events_of, stages_in
-from warpzone.report import media, sections
+from warpzone.report import embedded, sections
 from warpzone.report.data import RunData
 from warpzone.report.html import Markup, section, tag
 from warpzone.report.style import CSS
@@ -41,7 +41,7 @@ def make_page(
     parts.append(sections.curves(runs))
     parts.append(section("Stages", tag("div", *map(sections.grid, runs), class_="charts")))
     parts += [_maps(run, rom, native) for run in runs]
-    parts.append(_films(runs, page, embed))
+    parts.append(_videos(runs, page, embed))
     parts.append(sections.speed(runs))
     parts.append(sections.published(runs))
     parts.append(sections.configuration(runs))
@@ -81,7 +81,7 @@ def _maps(run: RunData, rom: bytes | None, native: _engine.NativeProgram | None)
             if events:
                 text = f"{stage}, {label}: {len(events)} episodes"
                 parts.append(tag("p", text, class_="dim"))
-                parts.append(media.heat_picture(stage, events, rom, native, text))
+                parts.append(embedded.heat_picture(stage, events, rom, native, text))
     if len(stages) > len(chosen):
         parts.append(
             tag("p", f"{len(stages) - len(chosen)} more stages: `warpzone map STAGE --run RUN`")
@@ -101,17 +101,17 @@ def _chosen(
     return [stage for stage in stages if stage in worst]
 
 
-def _films(runs: Sequence[RunData], page: Path, embed: int) -> Markup:
+def _videos(runs: Sequence[RunData], page: Path, embed: int) -> Markup:
     parts, left = [], embed
     for run in runs:
         shown = []
-        for path in media.videos_of(run.path):
-            element, used = media.film(path, page, left)
+        for path in embedded.videos_of(run.path):
+            element, used = embedded.video(path, page, left)
             left -= used
             shown.append(element)
         if shown:
             parts.append(tag("h3", run.name))
-            parts.append(tag("div", *shown, class_="films"))
+            parts.append(tag("div", *shown, class_="videos"))
     if not parts:
         hint = "No videos yet: `warpzone video RUN --out RUN/videos/NAME.mp4` makes one."
         parts.append(tag("p", hint, class_="empty"))

@@ -35,6 +35,6 @@ td.mark, tr.mark td { background:var(--mark); } .map { overflow-x:auto; }
   .map:has(:checked) img { max-width:none; image-rendering:pixelated; } }
 @media (max-width:699px) { .map label { display:none; } }
 video { max-width:100%; border-radius:6px; } details > summary { cursor:pointer; }
-.films { display:grid; gap:1rem; grid-template-columns:repeat(auto-fit, minmax(18rem, 1fr)); }
+.videos { display:grid; gap:1rem; grid-template-columns:repeat(auto-fit, minmax(18rem, 1fr)); }
 footer { color:var(--dim); font-size:.85rem; }
 """

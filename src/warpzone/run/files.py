@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from warpzone.paths import publish
+from warpzone.rom.paths import publish
 
 #: Read at a time.
 BLOCK = 1 << 20

@@ -11,14 +11,12 @@ from safetensors.torch import save
 from torch import Tensor
 
 from warpzone.config import ConfigError, TrainConfig, from_dict
-from warpzone.metrics.rotation import drop_after
-from warpzone.metrics.sinks.jsonl import JsonLines
-from warpzone.metrics.sinks.parquet import FILE as PARQUET
 from warpzone.model.agent import Agent
-from warpzone.model.spec import ModelSpec
-from warpzone.paths import flush
+from warpzone.rom.paths import flush
 from warpzone.run.files import remove_leftovers, write_atomically, write_text
+from warpzone.run.jsonl import JsonLines
 from warpzone.run.lock import RunLock
+from warpzone.run.rotation import drop_after
 
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
@@ -27,6 +25,8 @@ EVALS = "evals.jsonl"
 CHECKPOINTS = "checkpoints"
 WEIGHTS = "weights.safetensors"
 BEST = "best.safetensors"
+#: The newest metrics as columns.
+PARQUET = Path("metrics") / "latest.parquet"
 
 
 class RunFolder:
@@ -125,33 +125,11 @@ def load_config(path: Path) -> TrainConfig:
         raise ConfigError(f"{file} cannot be used: {error}") from error
 
 
-def model_spec(config: TrainConfig, actions: int) -> ModelSpec:
-    """The network that a configuration describes."""
-    return ModelSpec(
-        actions=actions,
-        stack=config.frame_stack,
-        height=config.picture[0] // (3 if config.color else 1),
-        width=config.picture[1],
-        colors=3 if config.color else 1,
-        encoder="tiles" if config.observation == "tiles" else config.encoder,
-        channels=config.channels,
-        blocks=config.impala_blocks,
-        features=config.hidden_size,
-        width_multiplier=config.encoder_width,
-        previous_action=config.previous_action,
-        memory=config.memory,
-        memory_size=config.hidden_size,
-        memory_layers=config.memory_layers,
-        memory_heads=config.memory_heads,
-        memory_length=config.memory_length,
-        noisy=config.noisy,
-    )
-
-
 def load_agent(path: Path, name: str = "") -> tuple[Agent, TrainConfig]:
     """A trained agent: of a run the best weights if there are any, else those of the last
     evaluation, else those of the newest checkpoint; or of a checkpoint, by any of its files."""
     from warpzone.env.actions import action_table
+    from warpzone.model.spec import model_spec
     from warpzone.run.loading import find_weights
     from warpzone.run.safe import read_weights
     from warpzone.run.sidecar import CheckpointError

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import threading
 import time
 from pathlib import Path
@@ -40,3 +42,22 @@ def close_log() -> None:
         if _file is not None:
             file, _file = _file, None
             file.close()
+
+
+def say(text: str) -> None:
+    """A line on stderr and in the log; where nobody is left to read it, nothing."""
+    note(text)
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        silence()
+
+
+def silence() -> None:
+    """Sends what is still to be said to nobody: a terminal that is gone must not decide how the
+    process ends."""
+    with contextlib.suppress(OSError):
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        for handle in (1, 2):
+            os.dup2(nobody, handle)
+        os.close(nobody)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from warpzone.config import TrainConfig
 from warpzone.config.checkpointing import CheckpointConfig
 from warpzone.config.dashboard import DashboardConfig
-from warpzone.config.filming import FilmConfig
+from warpzone.config.health import HealthConfig
 from warpzone.config.metrics import MetricsConfig
-from warpzone.config.watching import WatchConfig
+from warpzone.config.video import VideoConfig
 
 #: Settings that make the network: weights of other ones do not fit, or mean something else.
 NETWORK = (
@@ -19,7 +19,7 @@ NETWORK = (
     *("actions", "frame_stack", "size", "observation", "color"),
 )
 #: Settings of how long, where and for whom a run goes on. They may change at any time.
-FREE_SECTIONS = (CheckpointConfig, DashboardConfig, FilmConfig, MetricsConfig, WatchConfig)
+FREE_SECTIONS = (CheckpointConfig, DashboardConfig, VideoConfig, MetricsConfig, HealthConfig)
 FREE = {
     *("max_steps", "max_time", "run_name", "runs_dir", "eval_interval", "stop_at_clears"),
     *("log_interval", "device", "num_threads", "rom", "cuda_graphs", "compile"),

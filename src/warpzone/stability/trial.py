@@ -16,8 +16,8 @@ from warpzone import rom as roms
 from warpzone.env.actions import ACTION_SETS
 from warpzone.env.backends.interface import BackendError, Lanes
 from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
-from warpzone.env.backends.rows import layout
 from warpzone.env.backends.select import NES_PY, prewarm
+from warpzone.env.backends.shared_rows import layout
 from warpzone.env.backends.worker_lanes import WorkerSettings
 from warpzone.env.options import Options
 from warpzone.env.seeds import lane_seeds

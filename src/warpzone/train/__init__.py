@@ -1,1 +1,1 @@
-"""Training: lanes play, the collector fills rollouts, the learner improves the agent."""
+"""Training: the main loop, its sessions, checkpoints and plans."""

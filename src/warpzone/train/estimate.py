@@ -12,13 +12,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from warpzone.collect.actor import Actor
+from warpzone.collect.store import Store
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.env.actions import action_table
+from warpzone.learn.replaying import replay_spec
 from warpzone.model.agent import Agent
-from warpzone.run.folder import model_spec
-from warpzone.train.actor import Actor
-from warpzone.train.replaying import replay_spec
-from warpzone.train.store import Store
+from warpzone.model.spec import model_spec
 
 META = torch.device("meta")
 #: Heap of a lane: machine, history and its place in the pool (measured, rounded up).

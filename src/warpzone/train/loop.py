@@ -11,32 +11,33 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
-from warpzone import native, rom
+from warpzone import rom
+from warpzone.collect.collector import Collected, Collector
+from warpzone.collect.episodes import Episode
+from warpzone.collect.lanes import make_groups
+from warpzone.collect.streams import generator, stream_seed
 from warpzone.config import ConfigError, TrainConfig
-from warpzone.data.types import Rollout
 from warpzone.env.actions import action_table
 from warpzone.eval.evaluate import Outcome, clears, evaluate
+from warpzone.health.pulse import Pulse
+from warpzone.learn.learner import Learner
 from warpzone.model.agent import Agent
+from warpzone.model.compiling import check_compiler
+from warpzone.model.spec import model_spec
+from warpzone.observers.observer import Observer
+from warpzone.observers.progress import Progress
+from warpzone.rom import native
 from warpzone.run.checkpoints import Checkpoint
-from warpzone.run.folder import BEST, EPISODES, EVALS, METRICS, WEIGHTS, model_spec
+from warpzone.run.folder import BEST, EPISODES, EVALS, METRICS, WEIGHTS
 from warpzone.run.resume import Start
 from warpzone.run.sidecar import Reason
-from warpzone.train.collector import Collector
-from warpzone.train.compiling import check_compiler
-from warpzone.train.episodes import Episode
-from warpzone.train.lanes import make_groups
-from warpzone.train.learner import Learner
-from warpzone.train.observer import Observer
-from warpzone.train.progress import Progress
 from warpzone.train.rows import Seconds, make_row, refuse_endless
 from warpzone.train.saving import Saver, recall
-from warpzone.train.seeds import generator, stream_seed
 from warpzone.train.stopping import Interrupted, Stop
-from warpzone.watch.pulse import Pulse
 
 #: Seconds between two lines about the replay.
 REPLAY_LINE_EVERY = 10.0
@@ -53,17 +54,6 @@ class Result:
     seconds: float
     best_clears: int
     outcomes: list[Outcome]
-
-
-class Collected(NamedTuple):
-    """A rollout and all that its collection has to say, so that another one can be under way."""
-
-    rollout: Rollout
-    #: Updates that the policy which played it had seen.
-    version: int
-    owners: dict[str, float]
-    episodes: list[Episode]
-    summary: dict[str, float]
 
 
 class Run:
@@ -151,7 +141,7 @@ class Run:
             self.learn(progress)
             self.interrupt.check()
             if not self.outcomes or self.evaluated_at != self.global_step:
-                self._evaluate(progress)
+                self.evaluate(progress)
             reason = "normal"
         except (KeyboardInterrupt, Interrupted):
             reason = "interrupt"
@@ -188,7 +178,7 @@ class Run:
     def learn(self, progress: Progress) -> None:
         """Collects and learns to the end of the budget."""
         if self.global_step == self.saver.resumed_at and self._evaluation_due(self.global_step):
-            self._evaluate(progress)
+            self.evaluate(progress)
         if self.config.overlap_collect:
             self._overlapped(progress)
         else:
@@ -314,13 +304,13 @@ class Run:
         self._looked = now
         due = self._evaluation_due(self.global_step)
         if due:
-            self._evaluate(progress)
+            self.evaluate(progress)
         if self._coming is None and (due or self.saver.due(self.global_update)):
             self.save()
 
-    def _evaluate(self, progress: Progress) -> None:
+    def evaluate(self, progress: Progress) -> None:
         self.pulse.enter("eval")
-        agent = self._evaluated_agent()
+        agent = self.evaluated_agent()
         # The evaluation of a checkpoint may have been written down after it.
         known = recall(self.folder, self.global_step, self.saver.resumed_at)
         self.outcomes = known or evaluate(
@@ -351,7 +341,7 @@ class Run:
         self.pulse.beat()
         self.interrupt.check()
 
-    def _evaluated_agent(self) -> Agent:
+    def evaluated_agent(self) -> Agent:
         """The averaged weights if there are any, and no noise."""
         if self.learner.ema is None and not self.config.noisy:
             return self.agent

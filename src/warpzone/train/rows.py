@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from warpzone.config import ConfigError
 
 if TYPE_CHECKING:
-    from warpzone.train.loop import Collected, Run
+    from warpzone.collect.collector import Collected
+    from warpzone.train.loop import Run
 
 #: Longer than this on a CPU is a mistake more often than a plan.
 CPU_HOURS = 12.0

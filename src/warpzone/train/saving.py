@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from warpzone.eval.evaluate import Outcome
-from warpzone.metrics.rotation import read_rows
 from warpzone.run.checkpoints import Checkpoint, Checkpoints, Snapshot, update_of
 from warpzone.run.folder import EVALS, WEIGHTS, RunFolder
+from warpzone.run.journal import say
 from warpzone.run.resume import Start
+from warpzone.run.rotation import read_rows
 from warpzone.run.sidecar import CheckpointError, Reason
 from warpzone.run.versions import add_session
-from warpzone.train.stopping import say
 
 if TYPE_CHECKING:
     from warpzone.train.loop import Run
@@ -114,7 +114,7 @@ class Saver:
                 self.save(reason, lanes=run.between)
                 if reason == "interrupt":
                     meta = {"global_step": run.global_step, "seconds": run.seconds}
-                    run.folder.save_weights(WEIGHTS, run._evaluated_agent(), meta)
+                    run.folder.save_weights(WEIGHTS, run.evaluated_agent(), meta)
         except (OSError, RuntimeError) as error:
             if reason == "normal":
                 raise
@@ -167,7 +167,7 @@ def state_of(run: Run, *, lanes: bool) -> dict[str, Any]:
         "noise_buffers": {name: part.cpu() for name, part in run.acting.named_buffers()},
         "replay": replay,
         "random": random_state(),
-        "observers": {type(one).__name__: one.state_dict() for one in run.observers},
+        "observers": {one.key(): one.state_dict() for one in run.observers},
     }
 
 
@@ -204,7 +204,7 @@ def load_state(run: Run, state: Mapping[str, Any]) -> list[str]:
         notes.append(f"all games start anew: {reason}")
     notes += _load_replay(run, state["replay"])
     for observer in run.observers:
-        observer.load_state_dict(state["observers"].get(type(observer).__name__, {}))
+        observer.load_state_dict(state["observers"].get(observer.key(), {}))
     load_random_state(state["random"])
     return notes
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import torch
 
 from warpzone.config import TrainConfig
+from warpzone.observers.observer import Observer
+from warpzone.run.journal import say
 from warpzone.run.resume import Start, find_start, saved_config
 from warpzone.run.sidecar import CheckpointError
 from warpzone.train.ladder import describe, out_of_memory, rungs
 from warpzone.train.loop import Result, Run
-from warpzone.train.observer import Observer
-from warpzone.train.stopping import Stop, say
+from warpzone.train.stopping import Stop
 
 Watch = Callable[[TrainConfig], Sequence[Observer]]
 

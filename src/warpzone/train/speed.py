@@ -9,15 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from warpzone import native, rom
+from warpzone import rom
+from warpzone.collect.actor import Actor, autocast
+from warpzone.collect.lanes import make_groups
 from warpzone.config import TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.env.backends.interface import BackendError
 from warpzone.model.agent import Agent
-from warpzone.run.folder import model_spec
-from warpzone.train.actor import Actor, autocast
-from warpzone.train.cpu import acting_threads, computing_with
-from warpzone.train.lanes import make_groups
+from warpzone.model.cpu import acting_threads, computing_with
+from warpzone.model.spec import model_spec
+from warpzone.rom import native
 
 MOMENT = 0.25
 #: Enough to keep every core busy, few enough to be made at once.

@@ -6,14 +6,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from warpzone.run.journal import note
-from warpzone.train.progress import Progress
+from warpzone.observers.progress import Progress
+from warpzone.run.journal import silence
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FIRST = "[train][warn] interrupted: the update at hand is finished and saved; once more ends now\n"
@@ -76,25 +75,6 @@ def _write(text: str) -> None:
     # Not through sys.stderr: the signal may have come in the middle of a write to it.
     with contextlib.suppress(OSError):
         os.write(2, text.encode())
-
-
-def say(text: str) -> None:
-    """A line on stderr and in the log; where nobody is left to read it, nothing."""
-    note(text)
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        silence()
-
-
-def silence() -> None:
-    """Sends what is still to be said to nobody: a terminal that is gone must not decide how the
-    process ends."""
-    with contextlib.suppress(OSError):
-        nobody = os.open(os.devnull, os.O_WRONLY)
-        for handle in (1, 2):
-            os.dup2(nobody, handle)
-        os.close(nobody)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from warpzone.dashboard.access import Access
 from warpzone.dashboard.app import make_app
 from warpzone.dashboard.catalogue import Catalogue
 from warpzone.dashboard.hub import Hub
-from warpzone.dashboard.wall import WallFile
+from warpzone.dashboard.wall_file import WallFile
 
 DEEP = "[" * 12_000
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from warpzone.dashboard import table as tables
-from warpzone.dashboard.stages import Stages
+from warpzone.dashboard.stage_counts import Stages
 from warpzone.dashboard.table import Table, thin_out
 
 

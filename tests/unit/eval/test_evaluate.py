@@ -8,17 +8,19 @@ import pytest
 import torch
 from tiny_runs import make_agent, tiny
 
-from warpzone import _engine, native, rom
+from warpzone import _engine, rom
+from warpzone.collect.lanes import lane_options
 from warpzone.config import TrainConfig
+from warpzone.env.infos import COLUMN
 from warpzone.env.stages import stage_name
 from warpzone.eval.cases import Case, Outcome, clears, make_cases, parse_delays
 from warpzone.eval.chance import uniform
+from warpzone.eval.eval_lanes import EvalLanes
 from warpzone.eval.evaluate import evaluate, evaluate_cases
-from warpzone.eval.lanes import EvalLanes
 from warpzone.eval.policy import CPU_BATCH
 from warpzone.eval.whole_game import play_games
 from warpzone.model.agent import Agent
-from warpzone.train.lanes import COLUMN, lane_options
+from warpzone.rom import native
 
 PATIENCE = 20
 

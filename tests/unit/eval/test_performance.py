@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from tiny_runs import make_agent, tiny
 
-from warpzone import native, rom
-from warpzone.eval import film
+from warpzone import rom
+from warpzone.eval import video_frames
 from warpzone.eval.cases import Case
+from warpzone.eval.eval_lanes import EvalLanes
 from warpzone.eval.evaluate import evaluate_cases
-from warpzone.eval.lanes import EvalLanes
 from warpzone.eval.overlay import PANEL, PARTS, Panel, parse_parts, visible
 from warpzone.eval.performance import Performance, Shot
+from warpzone.rom import native
 
 CASES = [Case(0, "argmax", 0), Case(1, "sampled", 5), Case(0, "sampled", 3)]
 PATIENCE = 25
@@ -81,11 +82,11 @@ def test_slow_motion_only_before_a_death(played: Any) -> None:
     some = shots[:100]
     panel = Panel([str(i) for i in range(7)], (), 1)
     counts = {
-        end: sum(1 for _ in film.single(one(some, end), panel, slow=3))
+        end: sum(1 for _ in video_frames.single(one(some, end), panel, slow=3))
         for end in ("flag", "death", "stuck")
     }
-    assert counts["flag"] == counts["stuck"] == 100 + film.HOLD
-    assert counts["death"] == 100 + 2 * film.BEFORE + film.HOLD
+    assert counts["flag"] == counts["stuck"] == 100 + video_frames.HOLD
+    assert counts["death"] == 100 + 2 * video_frames.BEFORE + video_frames.HOLD
 
 
 def test_overlays(played: Any) -> None:
@@ -117,8 +118,8 @@ def test_observations_of_other_kinds_are_shown() -> None:
 
 def test_a_wall_of_lanes(played: Any) -> None:
     _, shots, _ = played
-    pictures = list(film.wall(iter(shots), columns=2, scale=1))
-    assert len(pictures) == len(shots) + film.HOLD
+    pictures = list(video_frames.wall(iter(shots), columns=2, scale=1))
+    assert len(pictures) == len(shots) + video_frames.HOLD
     assert pictures[0].shape == (482, 514, 3)
     first = next(i for i, frame in enumerate(shots) if frame[0].end)
     assert (pictures[first][:240, :256] == pictures[-1][:240, :256]).all()
@@ -132,10 +133,12 @@ def test_a_wall_is_slow_if_the_last_to_end_dies(played: Any) -> None:
         """Lane 1 ends halfway, lane 0 with the last frame."""
         late = [[a, replace(b, end=first)] for a, b in some[50:]]
         late[-1][0] = replace(late[-1][0], end=last)
-        return sum(1 for _ in film.wall(iter([*some[:50], *late]), columns=2, scale=1, slow=3))
+        return sum(
+            1 for _ in video_frames.wall(iter([*some[:50], *late]), columns=2, scale=1, slow=3)
+        )
 
-    assert count("death", "flag") == 100 + film.HOLD
-    assert count("flag", "death") == 100 + 2 * film.BEFORE + film.HOLD
+    assert count("death", "flag") == 100 + video_frames.HOLD
+    assert count("flag", "death") == 100 + 2 * video_frames.BEFORE + video_frames.HOLD
 
 
 def test_words() -> None:
@@ -144,13 +147,13 @@ def test_words() -> None:
     assert parse_parts("view, policy") == ("view", "policy")
     with pytest.raises(ValueError, match="hat"):
         parse_parts("hat")
-    assert film.parse_mosaic("4x3") == (4, 3)
+    assert video_frames.parse_mosaic("4x3") == (4, 3)
     for text in ("4", "0x3", "20x20", "x", "4x"):
         with pytest.raises(ValueError, match="mosaic"):
-            film.parse_mosaic(text)
-    cases = film.mosaic_cases((0, 1), "argmax", 2, 5)
+            video_frames.parse_mosaic(text)
+    cases = video_frames.mosaic_cases((0, 1), "argmax", 2, 5)
     assert [(case.stage, case.start_delay) for case in cases] == [
         *((0, 2), (1, 2), (0, 3), (1, 3), (0, 4)),
     ]
     with pytest.raises(ValueError, match="more stages"):
-        film.mosaic_cases((0,), "argmax", 110, 12)
+        video_frames.mosaic_cases((0,), "argmax", 110, 12)

@@ -10,9 +10,10 @@ import pytest
 from observed_runs import learn
 from tiny_runs import tiny
 
-from warpzone.metrics import rotation, schema
+from warpzone.metrics import schema
+from warpzone.observers.make import make_observers
+from warpzone.run import rotation
 from warpzone.train.loop import Run
-from warpzone.train.observers import make_observers
 
 ROOT = Path(__file__).parents[3]
 #: What the documents that this project began with ask for by name.

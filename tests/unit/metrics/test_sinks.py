@@ -11,9 +11,10 @@ from tiny_runs import tiny
 
 from warpzone.config import ConfigError
 from warpzone.metrics.sinks import parquet as parquet_sink
-from warpzone.metrics.sinks.parquet import FILE, ParquetSink
+from warpzone.metrics.sinks.parquet import ParquetSink
 from warpzone.metrics.sinks.tensorboard import TensorBoardSink
-from warpzone.metrics.writer import MetricsWriter
+from warpzone.observers.metrics import MetricsObserver
+from warpzone.run.folder import PARQUET
 
 
 def row(step: int, **more: Any) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def row(step: int, **more: Any) -> dict[str, Any]:
 def table(folder: Path) -> dict[str, list[Any]]:
     from pyarrow import parquet
 
-    return dict(parquet.read_table(folder / FILE).to_pydict())
+    return dict(parquet.read_table(folder / PARQUET).to_pydict())
 
 
 def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
@@ -53,7 +54,7 @@ def test_parquet_has_the_newest_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     sink.close()
     assert table(tmp_path)["global_step"] == [6, 7, 8, 9]
     assert table(tmp_path)["loss_total"] == [3.0, 3.5, 4.0, 4.5]
-    assert [path.name for path in (tmp_path / FILE).parent.iterdir()] == [FILE.name]
+    assert [path.name for path in (tmp_path / PARQUET).parent.iterdir()] == [PARQUET.name]
 
 
 def test_parquet_is_written_a_few_rows_at_a_time(
@@ -66,7 +67,7 @@ def test_parquet_is_written_a_few_rows_at_a_time(
     sink = ParquetSink(tmp_path, before=[row(step) for step in range(8)])
     sink.save()
     assert table(tmp_path)["global_step"] == list(range(8))
-    groups = parquet.ParquetFile(tmp_path / FILE).metadata
+    groups = parquet.ParquetFile(tmp_path / PARQUET).metadata
     sizes = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
     assert sizes == [3, 3, 2]
 
@@ -88,12 +89,12 @@ def test_parquet_leaves_out_rows_that_go_while_it_writes(
 def test_parquet_is_not_written_again_without_news(tmp_path: Path) -> None:
     sink = ParquetSink(tmp_path)
     sink.save()
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / PARQUET).exists()
     sink.write(row(1))
     sink.save()
-    before = (tmp_path / FILE).stat().st_ino
+    before = (tmp_path / PARQUET).stat().st_ino
     sink.save()
-    assert (tmp_path / FILE).stat().st_ino == before
+    assert (tmp_path / PARQUET).stat().st_ino == before
 
 
 def test_tensorboard_forgets_what_a_resumed_run_does_again(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_tensorboard_forgets_what_a_resumed_run_does_again(tmp_path: Path) -> No
 def test_tensorboard_says_where_it_writes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = observed(tmp_path, MetricsWriter, enable_tensorboard=True)
+    run = observed(tmp_path, MetricsObserver, enable_tensorboard=True)
     where = run.folder.path / "tensorboard"
     assert f"[train][log] tensorboard_log_dir={where}\n" in capsys.readouterr().err
     assert [step for step, _ in scalars(run.folder.path)["run/global_step"]] == [32, 64, 96]
@@ -125,7 +126,7 @@ def test_tensorboard_that_cannot_be_written_is_said(
 ) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "tensorboard").write_text("in the way")
-    run = observed(tmp_path, MetricsWriter, enable_tensorboard=True)
+    run = observed(tmp_path, MetricsObserver, enable_tensorboard=True)
     said = capsys.readouterr().err
     assert "[train][warn] tensorboard cannot be written" in said
     assert "tensorboard_log_dir" not in said
@@ -138,7 +139,7 @@ def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, package, None)
     flags: dict[str, Any] = {"tensorboard": {"enable_tensorboard": True}}
     with pytest.raises(ConfigError, match=rf"pip install 'warpzone\[{package}\]'"):
-        MetricsWriter(tiny(**flags.get(package, {"wandb_project": "mario"})))
+        MetricsObserver(tiny(**flags.get(package, {"wandb_project": "mario"})))
 
 
 class FakeWandb:
@@ -170,7 +171,7 @@ class FakeWandb:
 def test_wandb_gets_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeWandb()
     monkeypatch.setitem(sys.modules, "wandb", fake)  # type: ignore[arg-type]
-    run = observed(tmp_path, MetricsWriter, wandb_project="mario")
+    run = observed(tmp_path, MetricsObserver, wandb_project="mario")
     assert fake.settings["project"] == "mario"
     assert fake.settings["resume"] == "allow"
     assert fake.settings["id"] == (run.folder.path / "wandb-id").read_text()
@@ -185,6 +186,6 @@ def test_wandb_that_refuses_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", FakeWandb())  # type: ignore[arg-type]
-    run = observed(tmp_path, MetricsWriter, wandb_project="forbidden")
+    run = observed(tmp_path, MetricsObserver, wandb_project="forbidden")
     assert "[train][warn] wandb cannot be written" in capsys.readouterr().err
     assert run.global_step == 96

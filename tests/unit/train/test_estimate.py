@@ -6,13 +6,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from warpzone.collect.store import Store  # noqa: E402
 from warpzone.config import ConfigError, TrainConfig  # noqa: E402
 from warpzone.env.actions import action_table  # noqa: E402
 from warpzone.model.agent import Agent  # noqa: E402
-from warpzone.run.folder import model_spec  # noqa: E402
+from warpzone.model.spec import model_spec  # noqa: E402
 from warpzone.train import estimate  # noqa: E402
 from warpzone.train.speed import Speeds, _learning  # noqa: E402
-from warpzone.train.store import Store  # noqa: E402
 
 SMALL = TrainConfig(
     num_envs=8, rollout_steps=16, minibatch=64, size=42, hidden_size=32, max_steps=512

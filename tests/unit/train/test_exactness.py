@@ -9,11 +9,11 @@ import torch
 from tiny_runs import Recorder, same, tiny
 
 from warpzone.config import ConfigError, TrainConfig
-from warpzone.metrics.rotation import read_rows
+from warpzone.observers.observer import Observer
 from warpzone.run.lock import RunLock
 from warpzone.run.resume import find_start
+from warpzone.run.rotation import read_rows
 from warpzone.train.loop import Run
-from warpzone.train.observer import Observer
 from warpzone.train.saving import state_of
 
 PER = {"algo": "vtrace", "per": True, "per_memory_gb": 0.01, "per_segments": 4}

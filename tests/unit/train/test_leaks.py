@@ -11,12 +11,14 @@ import pytest
 from observed_runs import learn
 from tiny_runs import tiny
 
+from warpzone.collect import episodes
+from warpzone.collect.collector import Collected
 from warpzone.eval.evaluate import evaluate
-from warpzone.train import episodes, loop
-from warpzone.train.loop import Collected, Run
-from warpzone.train.observer import Observer
-from warpzone.train.observers import make_observers
-from warpzone.train.progress import Progress
+from warpzone.observers.make import make_observers
+from warpzone.observers.observer import Observer
+from warpzone.observers.progress import Progress
+from warpzone.train import loop
+from warpzone.train.loop import Run
 
 #: Updates before the first count, in which windows and caches fill; counts; updates from one to the
 #: next.

@@ -9,10 +9,10 @@ import pytest
 import torch
 from tiny_runs import Recorder, learn, same, tiny
 
+from warpzone.collect.lanes import LaneGroup
 from warpzone.config import ConfigError
 from warpzone.run.lock import RunLock
 from warpzone.train import loop
-from warpzone.train.lanes import LaneGroup
 from warpzone.train.loop import Run
 
 PER = {"algo": "vtrace", "per": True, "per_memory_gb": 0.01, "per_segments": 4}
@@ -103,7 +103,7 @@ def test_noise_is_drawn_once_for_each_rollout(tmp_path: Path) -> None:
         with torch.no_grad():
             logits, _ = run.learner._sequence(first.rollout)
         torch.testing.assert_close(logits[:-1], first.rollout.logits, rtol=0, atol=2e-6)
-        quiet = run._evaluated_agent()
+        quiet = run.evaluated_agent()
         assert all(noise.abs().sum() == 0 for noise in quiet.buffers())
         assert any(noise.abs().sum() > 0 for noise in run.agent.buffers())
     finally:
@@ -113,12 +113,12 @@ def test_noise_is_drawn_once_for_each_rollout(tmp_path: Path) -> None:
 def test_evaluation_uses_the_average(tmp_path: Path) -> None:
     run, _ = learn(tmp_path, ema=0.9, lr=0.01)
     assert run.learner.ema is not None
-    averaged = run._evaluated_agent()
+    averaged = run.evaluated_agent()
     assert not same(averaged, run.agent)
     saved = run.learner.ema.state_dict()["averages"]
     assert all(torch.equal(value, saved[name]) for name, value in averaged.state_dict().items())
     plain, _ = learn(tmp_path / "plain")
-    assert plain._evaluated_agent() is plain.agent
+    assert plain.evaluated_agent() is plain.agent
 
 
 class Broken:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from warpzone.env.backends import signals
 from warpzone.env.backends.interface import WHOLE_GAME, Bools, Bytes, Floats, Ints
+from warpzone.env.infos import COLUMN
 from warpzone.env.options import Options
 
 #: Mario runs at 3 pixels per frame at most; platforms and springs add a little.
@@ -178,10 +179,10 @@ class Accounts:
 
     def write_counters(self, info: Ints) -> None:
         """The info columns that come from the episode."""
-        info[:, signals.COLUMN["furthest_x"]] = self.ground.furthest_x()
-        info[:, signals.COLUMN["steps"]] = self.steps
-        info[:, signals.COLUMN["start_delay"]] = self.start_delay
-        info[:, signals.COLUMN["start_stage"]] = self.start_stage
+        info[:, COLUMN["furthest_x"]] = self.ground.furthest_x()
+        info[:, COLUMN["steps"]] = self.steps
+        info[:, COLUMN["start_delay"]] = self.start_delay
+        info[:, COLUMN["start_stage"]] = self.start_stage
 
     def _rewards(self) -> Floats:
         before = self.ground_covered.copy()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from warpzone.env.backends.interface import Ints
 from warpzone.env.backends.rng import Rng
-from warpzone.env.backends.signals import COLUMN
+from warpzone.env.infos import COLUMN
 from warpzone.env.options import Options
 from warpzone.env.script import parse_start
 

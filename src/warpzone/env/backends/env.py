@@ -20,7 +20,7 @@ from warpzone.env import machinery, seeds
 from warpzone.env.actions import action_table
 from warpzone.env.backends.interface import Bools, Bytes, Floats, Lanes, RamX
 from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
-from warpzone.env.backends.rows import layout
+from warpzone.env.backends.shared_rows import layout
 from warpzone.env.backends.worker_lanes import WorkerSettings
 from warpzone.env.infos import InfoBuilder
 from warpzone.env.options import OptionArgs, Options

@@ -21,7 +21,7 @@ from warpzone.env.backends.interface import (
     Bytes,
     RamX,
 )
-from warpzone.env.backends.lock import rom_lock
+from warpzone.env.backends.rom_lock import rom_lock
 from warpzone.env.backends.stage_warning import only_first_stage
 from warpzone.env.stages import stage_name
 

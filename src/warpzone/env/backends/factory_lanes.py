@@ -15,11 +15,10 @@ import numpy as np
 
 from warpzone.env.backends import factory
 from warpzone.env.backends.accounts import WRAPPED_X
+from warpzone.env.backends.base_lanes import LocalLanes
 from warpzone.env.backends.diagnostics import Diagnostics, construction
 from warpzone.env.backends.interface import RAM_SIZE, Actions, BackendSpec, Bools, Bytes
-from warpzone.env.backends.lanes import LocalLanes
-from warpzone.env.backends.signals import COLUMN
-from warpzone.env.infos import STATUS_NAMES
+from warpzone.env.infos import COLUMN, STATUS_NAMES
 
 #: Steps in a row without x after which a hint is given.
 HINT_AFTER = 200

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from warpzone.env.backends import signals
+from warpzone.env.backends.base_lanes import LocalLanes
 from warpzone.env.backends.interface import (
     RAM_SIZE,
     WHOLE_GAME,
@@ -16,7 +17,6 @@ from warpzone.env.backends.interface import (
     Bytes,
     Machine,
 )
-from warpzone.env.backends.lanes import LocalLanes
 
 
 class MachineLanes(LocalLanes):

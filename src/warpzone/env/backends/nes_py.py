@@ -17,7 +17,7 @@ import numpy as np
 
 from warpzone.env.backends.diagnostics import Diagnostics
 from warpzone.env.backends.interface import WHOLE_GAME, BackendError, Bytes
-from warpzone.env.backends.lock import rom_lock
+from warpzone.env.backends.rom_lock import rom_lock
 
 _PACKAGES = ("gym", "nes_py", "gym_super_mario_bros")
 #: The longest scene (the end of a castle) takes about 2,000 frames.

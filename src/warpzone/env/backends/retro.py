@@ -20,7 +20,7 @@ from warpzone.env.actions import BUTTONS
 from warpzone.env.backends import scenes
 from warpzone.env.backends.diagnostics import Diagnostics
 from warpzone.env.backends.interface import RAM_SIZE, BackendError, Bytes
-from warpzone.env.backends.lock import rom_lock
+from warpzone.env.backends.rom_lock import rom_lock
 from warpzone.env.options import SCREEN_HEIGHT, SCREEN_WIDTH
 
 _GAME = "Warpzone-Nes"

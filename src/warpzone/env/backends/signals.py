@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone import _engine
 from warpzone.env.backends.interface import Bools, Bytes, Ints
+from warpzone.env.infos import COLUMN
 
 PLAYER_STATE = 0x000E
 ENEMY_ACTIVE = 0x000F
@@ -55,7 +55,6 @@ ON_FLAGPOLE, GAME_OVER_LIFE = 3, 0xFF
 BOWSER, FLAGPOLE_FLAG = 0x2D, 0x31
 ENEMY_SLOTS = 5
 
-COLUMN = {name: index for index, name in enumerate(_engine.INFO_FIELDS)}
 
 #: Columns that are a byte of RAM, as it is.
 _BYTES = {

@@ -13,8 +13,8 @@ import numpy as np
 
 from warpzone.env.backends.diagnostics import Diagnostics
 from warpzone.env.backends.interface import BackendSpec, Lanes
-from warpzone.env.backends.rows import SharedRows
 from warpzone.env.backends.select import make_lanes
+from warpzone.env.backends.shared_rows import SharedRows
 
 
 @dataclass(frozen=True)

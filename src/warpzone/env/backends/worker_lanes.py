@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from warpzone.env.backends.base_lanes import BackendLanes
 from warpzone.env.backends.diagnostics import Diagnostics, last_marker, new_folder
 from warpzone.env.backends.interface import (
     Actions,
@@ -28,10 +29,9 @@ from warpzone.env.backends.interface import (
     Floats,
     Ints,
 )
-from warpzone.env.backends.lanes import BackendLanes
 from warpzone.env.backends.rng import Rng
-from warpzone.env.backends.rows import SharedRows
 from warpzone.env.backends.select import check_installed, prewarm, say
+from warpzone.env.backends.shared_rows import SharedRows
 from warpzone.env.backends.worker import Assignment
 from warpzone.env.backends.worker_process import WorkerLost, WorkerProcess, first_to_answer
 from warpzone.env.rewards import SHAPING_FIELDS

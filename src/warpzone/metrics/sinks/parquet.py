@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from warpzone.metrics import schema
 from warpzone.run.files import write_atomically
+from warpzone.run.folder import PARQUET
 
-FILE = Path("metrics") / "latest.parquet"
 #: Rows that are kept; older ones are in the JSONL files only.
 ROWS = 10_000
 #: Rows that are made into columns at a time, so that writing takes no more memory in a long run
@@ -27,7 +27,7 @@ class ParquetSink:
 
     def __init__(self, folder: Path, before: Iterable[dict[str, Any]] = ()) -> None:
         """before: rows of the run so far."""
-        self.path = folder / FILE
+        self.path = folder / PARQUET
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._columns: dict[str, int] = {name: at for at, name in enumerate(schema.NAMES)}

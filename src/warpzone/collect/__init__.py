@@ -1,0 +1,1 @@
+"""Collecting: lanes play, the actor decides, the collector fills rollouts."""

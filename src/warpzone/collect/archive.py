@@ -1,0 +1,223 @@
+"""Moments of the agent's own play from which later episodes may start.
+
+A moment is a saved lane and the buttons of the steps that followed it. Whoever starts there is led
+through these steps first (they are forced, and marked so), which fills the frame stack and the
+memory with what really happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.collect.episodes import Episode
+from warpzone.collect.lanes import LaneGroup
+from warpzone.collect.packing import pack, unpack
+from warpzone.config import TrainConfig
+from warpzone.env.actions import action_table
+from warpzone.env.infos import COLUMN
+
+#: Moments saved after a rollout at most, so that a new stage does not make one update slow.
+MOST_SAVED = 32
+#: Attempts after which a moment that leads nowhere is forgotten; nowhere is less than a cell
+#: further, and an end within so many steps (x starts anew in the next map).
+PATIENCE = 16
+SOON = 100
+#: Where a map and a place in it are found in an info row.
+KEY = ("start_stage", "world", "stage", "area_type", "area_index")
+IN_CONTROL = 8
+
+Key = tuple[int, ...]
+
+
+@dataclass
+class Moment:
+    """One place to start from."""
+
+    number: int
+    key: Key
+    state: bytes
+    masks: bytes
+    x: int
+    attempts: int = 0
+    gains: int = 0
+    clears: int = 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether nobody who started here came any further."""
+        return self.attempts >= PATIENCE and self.gains == 0
+
+    @property
+    def weight(self) -> float:
+        """Places from which the flag is rarely reached are practised more."""
+        return 1.0 - 0.9 * self.clears / max(self.attempts, 1)
+
+
+@dataclass
+class Candidate:
+    """A moment that has still to prove that its episode goes on."""
+
+    lane: int
+    age: int
+    key: Key
+    state: bytes
+    x: int
+
+
+class Archive:
+    """One moment for each stretch of each map, and what came of starting there."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.config = config
+        self.moments: dict[int, Moment] = {}
+        self.episodes = 0
+        self.clears = 0
+        self._places: dict[Key, int] = {}
+        self._candidates: list[Candidate] = []
+        self._next = 1
+        #: Numbers of the moments that the engine has, and of those whose weight has changed.
+        self._given: set[int] = set()
+        self._changed: set[int] = set()
+        self._masks = action_table(config.actions).masks
+        self._warm_up = config.frame_stack - 1
+
+    # --- what lanes did -------------------------------------------------------------------------
+    def learn(self, ended: Iterable[Episode]) -> None:
+        """Counts what episodes came to that had started here."""
+        for episode in ended:
+            if not episode.restart:
+                continue
+            self.episodes += 1
+            cleared = episode.reason == "flag"
+            self.clears += cleared
+            moment = self.moments.get(episode.restart)
+            if moment is None:
+                continue
+            moment.attempts += 1
+            moment.clears += cleared
+            further = episode.furthest_x >= moment.x + self.config.archive_cell
+            moment.gains += cleared or further or episode.steps > SOON
+            self._changed.add(moment.number)
+            if moment.hopeless:
+                self._forget(moment.number)
+
+    def look(
+        self,
+        groups: Sequence[LaneGroup],
+        ages: NDArray[np.int64],
+        actions: NDArray[np.int64],
+        ended: Sequence[Episode],
+    ) -> None:
+        """After a rollout. ages: steps each lane is into its episode; actions: what the lanes did
+        in the rollout's first steps, as many as the stack has frames, [stack, B]."""
+        self._admit(ages, actions, ended)
+        self._candidates = self._find(groups, ages)
+
+    def _admit(
+        self, ages: NDArray[np.int64], actions: NDArray[np.int64], ended: Sequence[Episode]
+    ) -> None:
+        first = {episode.lane: episode for episode in reversed(ended)}
+        for found in self._candidates:
+            goes_on = ages[found.lane] == found.age + self.config.rollout_steps
+            over = first.get(found.lane)
+            cleared = over is not None and over.reason == "flag" and not goes_on
+            cleared = cleared and over is not None and over.steps >= found.age + self._warm_up
+            if found.key in self._places or not (goes_on or cleared):
+                continue
+            taken = actions[: self._warm_up, found.lane]
+            masks = b"".join(self._masks[a : a + 1] * self.config.frame_skip for a in taken)
+            self._add(Moment(self._next, found.key, found.state, masks, found.x))
+            self._next += 1
+
+    def _find(self, groups: Sequence[LaneGroup], ages: NDArray[np.int64]) -> list[Candidate]:
+        found: list[Candidate] = []
+        known = set(self._places)
+        for group in groups:
+            info, age = group.info, ages[group.lanes]
+            x, furthest = info[:, COLUMN["x_pos"]], info[:, COLUMN["furthest_x"]]
+            usable = (age > self._warm_up) & (info[:, COLUMN["forced"]] == 0)
+            usable &= (info[:, COLUMN["player_state"]] == IN_CONTROL) & (x == furthest)
+            columns = [COLUMN[name] for name in KEY]
+            for lane in np.flatnonzero(usable):
+                if len(found) >= MOST_SAVED:
+                    return found
+                cell = int(x[lane]) // self.config.archive_cell
+                key = (*(int(value) for value in info[lane, columns]), cell)
+                if key not in known:
+                    known.add(key)
+                    place = group.lanes.start + int(lane)
+                    state = group.vector.save(int(lane))
+                    found.append(Candidate(place, int(age[lane]), key, state, int(x[lane])))
+        return found
+
+    def _add(self, moment: Moment) -> None:
+        if len(self.moments) >= self.config.archive_size:
+            # The best known place is the one that has least left to teach.
+            easiest = min(self.moments.values(), key=lambda one: (one.weight, one.number))
+            self._forget(easiest.number)
+        self.moments[moment.number] = moment
+        self._places[moment.key] = moment.number
+
+    def _forget(self, number: int) -> None:
+        del self._places[self.moments.pop(number).key]
+
+    def clear(self) -> None:
+        """Forgets every moment, but not what was counted."""
+        self.moments, self._places, self._candidates = {}, {}, []
+
+    # --- what lanes get -------------------------------------------------------------------------
+    def apply(self, groups: Sequence[LaneGroup]) -> None:
+        """Gives the engine what has changed since the last call."""
+        for group in groups:
+            for number in sorted(self._given - self.moments.keys()):
+                group.vector.remove_restart(number)
+            for number in sorted(self.moments.keys() - self._given):
+                moment = self.moments[number]
+                group.vector.add_restart(number, moment.state, moment.masks, moment.weight)
+            for number in sorted(self._changed & self._given & self.moments.keys()):
+                group.vector.weigh_restart(number, self.moments[number].weight)
+        self._given = set(self.moments)
+        self._changed.clear()
+
+    def metrics(self) -> dict[str, float]:
+        """Size, and what episodes that started here came to so far."""
+        row = {"archive_size": float(len(self.moments)), "archive_episodes": float(self.episodes)}
+        row["archive_clears"] = float(self.clears)
+        return row
+
+    def state_dict(self) -> dict[str, Any]:
+        """Numbers, lists and bytes as tensors."""
+        moments, candidates = list(self.moments.values()), self._candidates
+        return {
+            "numbers": [[m.number, m.x, m.attempts, m.gains, m.clears] for m in moments],
+            "keys": [list(m.key) for m in moments],
+            "states": pack([m.state for m in moments]),
+            "masks": pack([m.masks for m in moments]),
+            "candidates": [[c.lane, c.age, c.x, *c.key] for c in candidates],
+            "candidate_states": pack([c.state for c in candidates]),
+            "counts": [self._next, self.episodes, self.clears],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], *, anew: bool = False) -> None:
+        """Goes on from `state_dict`. What has still to prove itself does so in its own lane, which
+        must be there, and not play `anew`."""
+        lanes = 0 if anew else self.config.num_envs
+        parts = (state["numbers"], state["keys"], unpack(state["states"]), unpack(state["masks"]))
+        self._changed = set()
+        self.moments, self._places = {}, {}
+        for (number, x, *counts), key, saved, masks in zip(*parts, strict=True):
+            self._add(Moment(number, tuple(key), saved, masks, x, *counts))
+        saved_candidates = unpack(state["candidate_states"])
+        self._candidates = [
+            Candidate(lane, age, tuple(key), saved, x)
+            for (lane, age, x, *key), saved in zip(
+                state["candidates"], saved_candidates, strict=True
+            )
+            if lane < lanes
+        ]
+        self._next, self.episodes, self.clears = state["counts"]

@@ -1,0 +1,129 @@
+"""The lanes of a run that another back-end plays, behind the same interface as the engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.collect import lanes as native
+from warpzone.config import TrainConfig
+from warpzone.config.backend import ram_address
+from warpzone.env.backends.interface import Lanes, RamX
+from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
+from warpzone.env.backends.worker_lanes import WorkerSettings
+
+if TYPE_CHECKING:
+    from warpzone import _engine
+
+
+RESTARTS = "env_worker_restarts"
+
+
+class BackendGroup(native.LaneGroup):
+    """A group that a thread of its own waits for. Its lanes cannot be saved: after a resume their
+    episodes begin anew."""
+
+    def __init__(
+        self, backend: Lanes, driver: ThreadPoolExecutor, lanes: slice, *, pinned: bool
+    ) -> None:
+        # It has the calls of the engine's vector that training makes.
+        super().__init__(cast("_engine.Vector", backend), lanes, pinned=pinned)
+        self.backend = backend
+        self._thread = driver
+        self._step: Future[None] | None = None
+
+    def start(self, actions: NDArray[np.int64]) -> None:
+        """Begins a step."""
+        self._step = self._thread.submit(self.backend.step, actions, *self._results())
+
+    def finish(self) -> None:
+        """Waits for the step; what failed in the back-end is raised here."""
+        if self._step is None:
+            raise RuntimeError("no step is under way")
+        step, self._step = self._step, None
+        step.result()
+
+    def close(self) -> None:
+        """Ends the step under way, and the lanes."""
+        if self._step is not None:
+            self._step.exception()
+            self._step = None
+        super().close()
+
+    def save(self) -> list[bytes]:
+        """One empty state for each lane."""
+        return [b""] * self.count
+
+    def load(self, states: Sequence[bytes]) -> None:
+        """Always refused, so that all episodes begin anew."""
+        raise ValueError("games of other back-ends than the native one cannot be saved")
+
+
+class BackendGroups(native.Lanes):
+    """All groups, the threads that wait for them, and the ROM's file."""
+
+    def __init__(
+        self, groups: Sequence[BackendGroup], driver: ThreadPoolExecutor, file: RomFile, rom: bytes
+    ) -> None:
+        super().__init__(groups, rom)
+        self._thread = driver
+        self._backends = [group.backend for group in groups]
+        self._file = file
+
+    def counters(self) -> dict[str, float]:
+        """What went wrong and was dealt with, over all groups."""
+        restarts = [backend.counters().get(RESTARTS, 0) for backend in self._backends]
+        return {RESTARTS: float(sum(restarts))}
+
+    def close(self) -> None:
+        """Ends the steps under way, every worker and every thread."""
+        super().close()
+        self._thread.shutdown()
+        self._file.close()
+
+
+def worker_settings(config: TrainConfig) -> WorkerSettings:
+    """How workers are started and how long they may take."""
+    return WorkerSettings(
+        start_method=config.env_start_method,
+        start_delay=config.worker_start_delay,
+        reset_timeout=config.env_reset_timeout,
+        step_timeout=config.env_step_timeout,
+        prewarm=config.parent_prewarm,
+        prewarm_all=config.parent_prewarm_all,
+        folder=config.env_diag_dir,
+    )
+
+
+def make_backend_groups(config: TrainConfig, rom: bytes, *, pinned: bool) -> BackendGroups:
+    """The run's lanes. Each group has a thread that waits for it, so all groups can play."""
+    share = config.num_envs // config.groups
+    driver = ThreadPoolExecutor(config.groups, thread_name_prefix="backend")
+    file = RomFile(rom)
+    ram_x = RamX(
+        config.enable_ram_x_parse,
+        ram_address(config.ram_x_high_addr),
+        ram_address(config.ram_x_low_addr),
+    )
+    groups: list[BackendGroup] = []
+    with ExitStack() as undo:
+        undo.callback(file.close)
+        undo.callback(driver.shutdown)
+        for index in range(config.groups):
+            lanes = slice(index * share, (index + 1) * share)
+            options = native.lane_options(config)
+            options = replace(options, stages=native.lane_stages(config, lanes))
+            spec = make_spec(config.backend, file, options, share, ram_x=ram_x)
+            backend = open_lanes(spec, worker_settings(config), sync=config.force_sync)
+            group = BackendGroup(backend, driver, lanes, pinned=pinned)
+            undo.callback(group.close)
+            groups.append(group)
+            group.reset(native.lane_seeds(config.seed, lanes))
+        undo.pop_all()
+    return BackendGroups(groups, driver, file, rom)

@@ -1,0 +1,311 @@
+"""Lanes and agent in, rollouts out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpzone.collect.actor import Actor
+from warpzone.collect.cuts import Cuts
+from warpzone.collect.episodes import Episode, EpisodeLog
+from warpzone.collect.guide import Guide
+from warpzone.collect.lanes import LaneGroup, Lanes, lane_seeds
+from warpzone.collect.packing import pack, unpack
+from warpzone.collect.store import Store
+from warpzone.collect.streams import generator
+from warpzone.collect.turn import Turn
+from warpzone.config import TrainConfig
+from warpzone.data.types import Rollout
+from warpzone.env.actions import action_table
+from warpzone.env.infos import COLUMN
+from warpzone.health.pulse import Pulse
+from warpzone.model.agent import Agent
+from warpzone.model.cpu import acting_threads, computing_with
+from warpzone.run.timing import Clock
+
+
+class Collected(NamedTuple):
+    """A rollout and all that its collection has to say, so that another one can be under way."""
+
+    rollout: Rollout
+    #: Updates that the policy which played it had seen.
+    version: int
+    owners: dict[str, float]
+    episodes: list[Episode]
+    summary: dict[str, float]
+
+
+class Collector:
+    """Drives the groups in turn: the engine plays one while the network decides for another."""
+
+    def __init__(
+        self, config: TrainConfig, agent: Agent, groups: Lanes, device: torch.device
+    ) -> None:
+        """`groups` are closed with the collector."""
+        self.config = config
+        self.agent = agent
+        self.groups = groups
+        self.device = device
+        self.episodes = EpisodeLog(config.num_envs, time_limit=config.episode_timeout_steps)
+        self.guide = Guide(config, groups)
+        self.clock = Clock()
+        self.pulse = Pulse()
+        self.actors = [Actor(config, agent, group.count, device) for group in groups]
+        self._stores = [
+            Store(config, agent.spec.actions, device)
+            for _ in range(2 if config.overlap_collect else 1)
+        ]
+        self._turns = [
+            [Turn(config, group, actor, store) for group, actor in self._pairs()]
+            for store in self._stores
+        ]
+        self._cuts = Cuts(config, agent, groups[0].count, device)
+        self._next = 0
+        #: A stream of its own: decisions do not queue behind what the learner has queued.
+        self._stream: torch.cuda.Stream | None = None
+        if config.overlap_collect and device.type == "cuda":
+            self._stream = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
+        #: What the CPU decides with; a learner that works at the same time shares the setting.
+        self.threads = 0
+        if device.type == "cpu" and not config.overlap_collect:
+            self.threads = acting_threads(agent, groups[0].count)
+        self._sampling = generator(config.seed, "actions")
+        self._age = np.zeros(config.num_envs, np.int64)
+        self._counted = 0
+        #: Button mask -> action; 0 for masks that are no action.
+        self._action_of = np.zeros(256, np.int64)
+        for action, mask in reversed(list(enumerate(action_table(config.actions).masks))):
+            self._action_of[mask] = action
+        self._history = torch.zeros_like(self._stores[0].frames[: config.frame_stack - 1])
+        for group, actor in self._pairs():
+            actor.frame.copy_(group.frames)
+
+    def _pairs(self) -> list[tuple[LaneGroup, Actor]]:
+        return list(zip(self.groups, self.actors, strict=True))
+
+    def prepare(self, global_step: int) -> None:
+        """Before a rollout that starts after so many steps of the run."""
+        self.guide.before(global_step)
+
+    def collect(self) -> Rollout:
+        """Plays `rollout_steps` steps in every lane. The tensors returned are written again by the
+        next call but one if collection overlaps with learning, else by the next."""
+        if self._stream is None:
+            with computing_with(self.threads):
+                return self._collect()
+        with torch.cuda.stream(self._stream):
+            rollout = self._collect()
+        self._stream.synchronize()
+        return rollout
+
+    def _collect(self) -> Rollout:
+        config = self.config
+        self.pulse.enter("collect")
+        store, turns = self._stores[self._next], self._turns[self._next]
+        self._next = (self._next + 1) % len(self._stores)
+        store.frames[: config.frame_stack - 1] = self._history
+        store.final_value.zero_()
+        state = [tuple(part.clone() for part in actor.memory) for actor in self.actors]
+        uniform = self._draw()
+        for step in range(config.rollout_steps + 1):
+            for turn in turns:
+                if step > 0:
+                    self._receive(turn, step - 1)
+                if uniform is not None and step < config.rollout_steps:
+                    turn.actor.uniform.copy_(uniform[step, turn.group.lanes])
+                self._take(turn, step)
+            self.pulse.step()
+        self._history = store.frames[-config.frame_stack : -1].clone()
+        with self.clock.time("other"):
+            self._tell_guide(store)
+        return self._rollout(store, state)
+
+    def _tell_guide(self, store: Store) -> None:
+        """What came of the rollout: episodes that ended in it, and where the lanes are now."""
+        count, self._counted = self.episodes.total - self._counted, self.episodes.total
+        ended = self.episodes.fresh[len(self.episodes.fresh) - count :]
+        first = store.actions[: self.config.frame_stack] if self.config.archive_share else None
+        actions = np.zeros((0, 0), np.int64) if first is None else first.cpu().numpy()
+        self.guide.after(ended, self._age, actions)
+
+    def _draw(self) -> Tensor | None:
+        """[T, B, A]: what the CPU samples actions with. Drawn for all lanes at once, so that a
+        lane's numbers depend on its place in the run and not on how lanes are grouped. What the
+        network makes of a lane can still differ in the last bits between groupings: it sums in
+        another order for another number of lanes."""
+        if self.device.type == "cuda":
+            return None
+        shape = (self.config.rollout_steps, self.config.num_envs, self.agent.spec.actions)
+        return torch.rand(shape, generator=self._sampling)
+
+    def _receive(self, turn: Turn, step: int) -> None:
+        """Waits for step `step`, and sees to what the next decision depends on."""
+        group = turn.group
+        with self.clock.time("engine"):
+            group.finish()
+        with self.clock.time("other"):
+            np.logical_or(group.terminated, group.truncated, out=turn.ended)
+            if self.guide.forces:
+                self._mark_forced(turn, step)
+            self._cuts.note(step, group, turn.actor)
+
+    def _take(self, turn: Turn, step: int) -> None:
+        """The observation that step `step` starts from, and what the group does about it. While
+        the device decides, the host does the accounts of the step before."""
+        last = step == self.config.rollout_steps
+        with self.clock.time("inference"):
+            if last:
+                turn.end()
+            else:
+                turn.take(step)
+        with self.clock.time("other"):
+            if step > 0:
+                self._account(turn, step - 1)
+            turn.age[step] = self._age[turn.group.lanes]
+        if last:
+            return
+        with self.clock.time("inference"):
+            chosen = turn.chosen()
+        turn.group.start(chosen)
+
+    def _account(self, turn: Turn, step: int) -> None:
+        """What the engine made of step `step`."""
+        group = turn.group
+        ended = self.episodes.add(group)
+        turn.rewards[step] = group.rewards
+        turn.terminated[step] = group.terminated
+        turn.truncated[step] = group.truncated
+        ages = self._age[group.lanes]
+        ages += 1
+        ages[ended] = 0
+
+    def _mark_forced(self, turn: Turn, step: int) -> None:
+        """Where a script pressed the buttons, the step is what it did and not what the policy
+        chose. Where an episode ended, `info` is that of the next one."""
+        store, group, ended = turn.store, turn.group, turn.ended
+        columns = [COLUMN["forced"], COLUMN["buttons"]]
+        forced = group.info[:, columns[0]] != 0
+        if ended.any():
+            forced[ended] = group.final_info[ended, columns[0]] != 0
+        store.forced[step, group.lanes] = torch.from_numpy(forced)
+        if not forced.any():
+            return
+        buttons = np.where(ended, group.final_info[:, columns[1]], group.info[:, columns[1]])
+        lanes = torch.from_numpy(np.flatnonzero(forced)).to(self.device)
+        actions = torch.from_numpy(self._action_of[buttons[forced]]).to(self.device)
+        turn.actor.action[lanes] = actions
+        store.actions[step, group.lanes.start + lanes] = actions
+        store.log_prob[step, group.lanes.start + lanes] = 0.0
+
+    def _rollout(self, store: Store, state: list[tuple[Tensor, ...]]) -> Rollout:
+        with self.clock.time("copy"):
+            host = (store.rewards, store.terminated, store.truncated, store.forced, store.age)
+            rewards, terminated, truncated, forced, age = (
+                part.to(self.device, non_blocking=True) for part in host
+            )
+        with self.clock.time("inference"):
+            self._cuts.settle(store, age)
+        with self.clock.time("copy"):
+            return Rollout(
+                frames=store.frames,
+                age=age,
+                actions=store.actions,
+                previous_actions=store.previous,
+                logits=store.logits,
+                log_prob=store.log_prob,
+                values=store.values,
+                last_value=store.last_value,
+                final_value=store.final_value,
+                rewards=rewards,
+                terminated=terminated,
+                truncated=truncated & ~terminated,
+                forced=forced,
+                state=tuple(torch.cat(parts) for parts in zip(*state, strict=True)),
+            )
+
+    def state_dict(self, *, lanes: bool = True) -> dict[str, Any]:
+        """Everything the next rollout depends on but for the weights; `lanes`: with the games,
+        which can be saved between two rollouts only."""
+        state = {
+            "sampling": self._sampling.get_state(),
+            "episodes": self.episodes.state_dict(),
+            "guide": self.guide.state_dict(),
+        }
+        return {**state, **self._lanes()} if lanes else state
+
+    def _lanes(self) -> dict[str, Any]:
+        """In their order in the run, whatever their groups are."""
+        kept = [actor.kept() for actor in self.actors]
+        return {
+            "lanes": pack([state for group in self.groups for state in group.save()]),
+            "actors": {name: torch.cat([part[name] for part in kept]).cpu() for name in kept[0]},
+            "history": self._history.cpu().clone(),
+            "age": torch.from_numpy(self._age.copy()),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> str:
+        """Takes up a saved state. Says why all games start anew, if they have to."""
+        self._sampling.set_state(state["sampling"])
+        count, reason = self.config.num_envs, "they were not saved"
+        if "lanes" in state:
+            try:
+                self._load_lanes(state)
+                reason = ""
+            except (ValueError, RuntimeError) as error:
+                reason = str(error)
+        sums = {"returns": [0.0] * count, "steps": [0] * count}
+        if reason:
+            self._restart()
+        else:
+            sums = {name: state["episodes"][name][:count] for name in sums}
+            self.guide.starts.unplayed = False
+        self.episodes.load_state_dict({**state["episodes"], **sums})
+        self._counted = self.episodes.total
+        if "guide" in state:
+            fits = self.guide.load_state_dict(state["guide"], anew=bool(reason))
+            reason += "" if fits else "; the archive begins empty"
+        return reason
+
+    @torch.no_grad()
+    def _load_lanes(self, state: Mapping[str, Any]) -> None:
+        """Of more lanes than there are, the first ones."""
+        lanes, count = unpack(state["lanes"]), self.config.num_envs
+        if len(lanes) < count:
+            raise ValueError(f"there are {len(lanes)} saved lanes, and {count} are needed")
+        for group, actor in self._pairs():
+            for name, part in actor.kept().items():
+                fitting(state["actors"][name][group.lanes], part)
+        self._history = fitting(state["history"][:, :count], self._history).to(
+            self.device, copy=True
+        )
+        for group, actor in self._pairs():
+            group.load(lanes[group.lanes])
+            for name, part in actor.kept().items():
+                part.copy_(state["actors"][name][group.lanes])
+            group.frames.copy_(actor.frame)
+            actor.starts.copy_(actor.fresh)
+        self._age[:] = state["age"][:count].numpy()
+
+    def _restart(self) -> None:
+        """Starts every game anew: what was taken up of others is of no use."""
+        for group, actor in self._pairs():
+            group.reset(lane_seeds(self.config.seed, group.lanes))
+            actor.frame.copy_(group.frames)
+            actor.fresh.fill_(True)
+            actor.starts.fill_(True)
+        self._age[:] = 0
+
+    def close(self) -> None:
+        """Stops the engine and its threads."""
+        self.groups.close()
+
+
+def fitting(saved: Tensor, here: Tensor) -> Tensor:
+    """What was saved, if it can stand where `here` does."""
+    if saved.shape != here.shape or saved.dtype != here.dtype:
+        raise ValueError(f"what lanes saw was {list(saved.shape)} and is {list(here.shape)} here")
+    return saved

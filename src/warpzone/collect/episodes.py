@@ -1,0 +1,173 @@
+"""Episode accounting: what ended, how, and how far it came."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.collect.lanes import LaneGroup
+from warpzone.env.infos import COLUMN
+from warpzone.env.stages import stage_name
+
+WINDOW = 500
+#: Episodes of a stage that its own clear rate is about.
+STAGE_WINDOW = 100
+REASONS = ("flag", "death", "timeout", "stagnation")
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One finished episode."""
+
+    lane: int
+    stage: int
+    start_delay: int
+    episode_return: float
+    steps: int
+    furthest_x: int
+    reason: str
+    #: The moment of the archive it started from; 0 is the start of its stage.
+    restart: int = 0
+
+
+class EpisodeLog:
+    """Running sums of every lane, and the episodes that ended lately."""
+
+    def __init__(self, lanes: int, *, time_limit: int = 0) -> None:
+        """time_limit: steps after which an episode is truncated; 0 is never."""
+        self.returns = np.zeros(lanes, np.float64)
+        self.steps = np.zeros(lanes, np.int64)
+        self.recent: deque[Episode] = deque(maxlen=WINDOW)
+        #: Episodes that started from the archive; all other numbers are about those that did not.
+        self.restarted: deque[Episode] = deque(maxlen=WINDOW)
+        self.stages: dict[int, deque[Episode]] = defaultdict(lambda: deque(maxlen=STAGE_WINDOW))
+        self.total = 0
+        self.fresh: list[Episode] = []
+        self._time_limit = time_limit
+
+    def add(self, group: LaneGroup) -> NDArray[np.bool_]:
+        """Counts one step of a group; returns which of its lanes ended."""
+        ended = group.terminated | group.truncated
+        self.returns[group.lanes] += group.rewards
+        self.steps[group.lanes] += 1
+        for index in ended.nonzero()[0].tolist():
+            self._close(group, index)
+        return ended
+
+    def take(self) -> list[Episode]:
+        """Episodes that ended since the last call."""
+        fresh, self.fresh = self.fresh, []
+        return fresh
+
+    def _close(self, group: LaneGroup, index: int) -> None:
+        lane = group.lanes.start + index
+        info = group.final_info[index]
+        if group.terminated[index]:
+            reason = "flag" if info[COLUMN["flag_get"]] else "death"
+        elif 0 < self._time_limit <= info[COLUMN["steps"]]:
+            reason = "timeout"
+        else:
+            reason = "stagnation"
+        episode = Episode(
+            lane=lane,
+            stage=int(info[COLUMN["start_stage"]]),
+            start_delay=int(info[COLUMN["start_delay"]]),
+            episode_return=float(self.returns[lane]),
+            steps=int(self.steps[lane]),
+            furthest_x=int(info[COLUMN["furthest_x"]]),
+            reason=reason,
+            restart=int(info[COLUMN["restart"]]),
+        )
+        self.returns[lane] = 0.0
+        self.steps[lane] = 0
+        if episode.restart:
+            self.restarted.append(episode)
+        else:
+            self.recent.append(episode)
+            self.stages[episode.stage].append(episode)
+        self.fresh.append(episode)
+        self.total += 1
+
+    def clear_rates(self) -> dict[str, float]:
+        """Share of flags in the last episodes of each stage that was played; `game` is the whole
+        game."""
+        return {
+            _name(stage): sum(e.reason == "flag" for e in episodes) / len(episodes)
+            for stage, episodes in sorted(self.stages.items())
+        }
+
+    def summary(self) -> dict[str, float]:
+        """Numbers over the recent episodes; empty until one has ended."""
+        row: dict[str, float] = {}
+        if self.restarted:
+            flags = sum(episode.reason == "flag" for episode in self.restarted)
+            row["archive_clear_rate"] = flags / len(self.restarted)
+        if not self.recent:
+            return row
+        returns = np.array([e.episode_return for e in self.recent])
+        steps = np.array([e.steps for e in self.recent])
+        furthest = np.array([e.furthest_x for e in self.recent])
+        reasons = Counter(e.reason for e in self.recent)
+        count = len(self.recent)
+        p50, p90, p99 = np.percentile(returns, [50, 90, 99]).tolist()
+        length50, length90, length99 = np.percentile(steps, [50, 90, 99]).tolist()
+        return row | {
+            "avg_return": float(returns.mean()),
+            "recent_return_std": float(returns.std()),
+            "recent_return_min": float(returns.min()),
+            "recent_return_max": float(returns.max()),
+            "recent_return_p50": p50,
+            "recent_return_p90": p90,
+            "recent_return_p99": p99,
+            "clear_rate": reasons["flag"] / count,
+            **{f"episode_end_{name}_ratio": reasons[name] / count for name in REASONS},
+            "episode_length_mean": float(steps.mean()),
+            "episode_length_p50": length50,
+            "episode_length_p90": length90,
+            "episode_length_p99": length99,
+            "env_mean_x_pos": float(furthest.mean()),
+            "env_max_x_pos": float(furthest.max()),
+            "episodes_completed": float(self.total),
+            **{
+                f"clear_rate_{name.replace('-', '_')}": rate
+                for name, rate in self.clear_rates().items()
+            },
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that later numbers depend on: plain numbers, text and lists of them."""
+        return {
+            "returns": self.returns.tolist(),
+            "steps": self.steps.tolist(),
+            "total": self.total,
+            "recent": [list(dataclasses.astuple(e)) for e in self.recent],
+            "restarted": [list(dataclasses.astuple(e)) for e in self.restarted],
+            "stages": {
+                stage: [list(dataclasses.astuple(e)) for e in episodes]
+                for stage, episodes in self.stages.items()
+            },
+            "fresh": [list(dataclasses.astuple(e)) for e in self.fresh],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from `state_dict`."""
+        self.returns[:] = state["returns"]
+        self.steps[:] = state["steps"]
+        self.total = int(state["total"])
+        self.recent.clear()
+        self.recent.extend(Episode(*row) for row in state["recent"])
+        self.restarted.clear()
+        self.restarted.extend(Episode(*row) for row in state.get("restarted", []))
+        self.stages.clear()
+        for stage, rows in state["stages"].items():
+            self.stages[int(stage)].extend(Episode(*row) for row in rows)
+        self.fresh = [Episode(*row) for row in state["fresh"]]
+
+
+def _name(stage: int) -> str:
+    return stage_name(stage) if stage >= 0 else "game"

@@ -1,0 +1,118 @@
+"""What changes for the lanes of a run between two rollouts: what they are paid, which stages they
+draw, from where they start, and who presses the buttons first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.collect.archive import Archive
+from warpzone.collect.curriculum import Curriculum
+from warpzone.collect.episodes import Episode
+from warpzone.collect.lanes import LaneGroup, Lanes, reward_schedule
+from warpzone.collect.starts import Starts
+from warpzone.config import TrainConfig
+from warpzone.env.rewards import SHAPING_FIELDS, RewardWeights
+
+STEPS = SHAPING_FIELDS.index("env_shaping_steps")
+FAILURES = "env_shaping_parse_fail"
+
+
+class Guide:
+    """Everything that lanes are told from outside. All of it follows from the global step, the
+    episodes played and the state that a checkpoint holds."""
+
+    def __init__(self, config: TrainConfig, groups: Lanes) -> None:
+        self.config = config
+        self.groups: Sequence[LaneGroup] = groups
+        self._counters = groups.counters
+        self.schedule = reward_schedule(config)
+        self.starts = Starts(config, groups.rom, groups.native)
+        self.curriculum = Curriculum(config)
+        self.archive = Archive(config)
+        self._weights: RewardWeights = self.schedule.weights
+        self._global_step = 0
+        self._failures = 0.0
+        self._row: dict[str, float] = {}
+        for group in groups:
+            group.vector.set_restart_share(config.archive_share)
+
+    @property
+    def forces(self) -> bool:
+        """Whether any step of the run may be somebody else's choice than the policy's."""
+        return bool(self.starts.script or self.starts.pushes or self.config.archive_share)
+
+    def before(self, global_step: int) -> None:
+        """Before the rollout that starts after so many steps of the run."""
+        self._global_step = global_step
+        weights = self.schedule.at(global_step)
+        if weights != self._weights:
+            self._weights = weights
+            for group in self.groups:
+                group.vector.set_reward_weights(weights.as_tuple())
+        self.starts.before(self.groups, global_step)
+        if self.curriculum.active:
+            chances = self.curriculum.weights().tolist()
+            for group in self.groups:
+                group.vector.set_stage_weights(chances)
+        self.archive.apply(self.groups)
+
+    def after(
+        self, ended: Sequence[Episode], ages: NDArray[np.int64], actions: NDArray[np.int64]
+    ) -> None:
+        """After the rollout; `Archive.look` says what the arrays are."""
+        sums = np.sum([group.vector.take_shaping() for group in self.groups], axis=0).tolist()
+        self._row = dict(zip(SHAPING_FIELDS, sums, strict=True))
+        self._failures += self._row[FAILURES]
+        updates = self._updates
+        self.starts.after(self.groups, updates, self._row["env_distance_delta_sum"])
+        if self.curriculum.active:
+            self.curriculum.learn(ended)
+        if self.config.archive_share:
+            self.archive.learn(ended)
+            self.archive.look(self.groups, ages, actions, ended)
+
+    @property
+    def _updates(self) -> int:
+        return self._global_step // self.config.steps_per_update + 1
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers of the last rollout."""
+        row = {name: value for name, value in self._row.items() if name != SHAPING_FIELDS[STEPS]}
+        row[FAILURES] = self._failures
+        row["env_shaping_last_scale"] = self._weights.scale
+        row |= self._counters()
+        row |= self.starts.metrics(self._updates)
+        if self.curriculum.active:
+            row |= self.curriculum.metrics()
+        if self.config.archive_share:
+            row |= self.archive.metrics()
+        return row
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and tensors."""
+        return {
+            "starts": self.starts.state_dict(),
+            "curriculum": self.curriculum.state_dict(),
+            "archive": self.archive.state_dict(),
+            "failures": self._failures,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], *, anew: bool = False) -> bool:
+        """Goes on from `state_dict`; `anew`: the games are others than those that were saved. False
+        if the moments of the archive are of another ROM or other options: then it is empty."""
+        self.starts.load_state_dict(state["starts"])
+        self.curriculum.load_state_dict(state["curriculum"])
+        self._failures = float(state["failures"])
+        if not self.config.archive_share:
+            return True
+        self.archive.load_state_dict(state["archive"], anew=anew)
+        try:
+            self.archive.apply(self.groups)
+        except ValueError:
+            self.archive.clear()
+            return False
+        return True

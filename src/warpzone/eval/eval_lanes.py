@@ -1,0 +1,122 @@
+"""The lanes of an evaluation: one for each case, stepped until its episode ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone import _engine
+from warpzone.collect.lanes import lane_options
+from warpzone.config import TrainConfig
+from warpzone.env.infos import COLUMN
+from warpzone.env.stages import stage_name
+from warpzone.eval.cases import Case
+from warpzone.eval.chance import delay_seeds
+from warpzone.eval.policy import cores
+
+
+class Landing(NamedTuple):
+    """What a step of some lanes came to, in the order in which they were named."""
+
+    frames: NDArray[np.uint8]
+    rewards: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    info: NDArray[np.int32]
+
+
+class EvalLanes:
+    """One vector of lanes, each with the stage and start delay of its case. Lanes never start anew:
+    who has ended is not stepped any more."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        rom: bytes,
+        native: _engine.NativeProgram | None,
+        cases: Sequence[Case],
+        **changes: Any,
+    ) -> None:
+        count = len(cases)
+        delays = [case.start_delay for case in cases]
+        self.whole_game = all(case.stage < 0 for case in cases)
+        options = lane_options(
+            config,
+            **{
+                "stages": "game"
+                if self.whole_game
+                else [[stage_name(case.stage)] for case in cases],
+                "start_delay": (min(delays), max(delays)),
+                "sticky": 0.0,
+                **changes,
+            },
+        )
+        self.vector = _engine.Vector(
+            rom,
+            native=native,
+            num_threads=min(config.num_threads or cores(), count),
+            autoreset="disabled",
+            **options.engine_arguments(count),
+        )
+        height, width = self.vector.obs_shape[-2:]
+        self._frames = np.zeros((count, 1, height, width), np.uint8)
+        self._rewards = np.zeros(count, np.float32)
+        self._ends = np.zeros((2, count), np.bool_)
+        self._info = np.zeros((count, len(_engine.INFO_FIELDS)), np.int32)
+        self._lanes = np.zeros(count, np.int64)
+        with ExitStack() as undo:
+            undo.callback(self.vector.close)
+            self._start(rom, native, delays)
+            undo.pop_all()
+
+    def _start(
+        self, rom: bytes, native: _engine.NativeProgram | None, delays: Sequence[int]
+    ) -> None:
+        seeds = delay_seeds(rom, native, "game" if self.whole_game else "1-1", delays)
+        self.vector.seed([seeds[delay] for delay in delays])
+        self.vector.reset(None, self._frames, self._info)
+        #: [lanes, height, width].
+        self.first_frames = self._frames[:, 0].copy()
+        #: The info rows that the episodes start with.
+        self.first_info = self._info.copy()
+        drawn = self._info[:, COLUMN["start_delay"]]
+        # Where the game would end meanwhile, the engine starts without a delay.
+        wrong = np.flatnonzero((drawn != np.array(delays)) & (drawn != 0))
+        if len(wrong):
+            lane = int(wrong[0])
+            raise RuntimeError(
+                f"a lane was to start after {delays[lane]} frames and started after {drawn[lane]}"
+            )
+
+    def step(self, actions: NDArray[np.int64], lanes: NDArray[np.int64]) -> Landing:
+        """Steps these lanes; the arrays are written again by the next call."""
+        count = len(lanes)
+        finished = self._lanes[:count]
+        self.vector.send(actions, np.ascontiguousarray(lanes, np.int64))
+        self.vector.recv(
+            self._frames[:count],
+            self._rewards[:count],
+            self._ends[0, :count],
+            self._ends[1, :count],
+            self._info[:count],
+            finished,
+            None,
+            None,
+        )
+        # Lanes come back as they finish, and `lanes` rises.
+        order = np.argsort(finished)
+        return Landing(
+            self._frames[order, 0],
+            self._rewards[order],
+            self._ends[0, order],
+            self._ends[1, order],
+            self._info[order],
+        )
+
+    def close(self) -> None:
+        """Ends the engine's threads."""
+        self.vector.close()

@@ -1,0 +1,1 @@
+"""Learning: rollouts in, a better agent out."""

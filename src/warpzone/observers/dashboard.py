@@ -1,0 +1,78 @@
+"""A dashboard beside a run: another process, which ends with it and never slows it down."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+
+from warpzone.config import ConfigError, TrainConfig
+from warpzone.config.dashboard import LEAST_TOKEN, TOKEN, address, missing
+from warpzone.observers.observer import ObservedRun, Observer
+
+#: How far the dashboard stands back behind training.
+NICE = 19
+LOCAL = ("127.0.0.1", "::1", "localhost")
+LOG = "dashboard.log"
+
+
+class DashboardObserver(Observer):
+    """Starts `warpzone dashboard` for the folder of all runs, and ends it."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        if sentence := missing():
+            raise ConfigError(sentence)
+        self.token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
+        if len(self.token) < LEAST_TOKEN:
+            raise ConfigError(f"{TOKEN} needs at least {LEAST_TOKEN} characters")
+        self.host = config.dashboard_host
+        self.port = _free_port(self.host, config.dashboard_port)
+        self.control = config.control
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def started(self, run: ObservedRun) -> None:
+        words = [sys.executable, "-m", "warpzone.cli.main", "dashboard", run.config.runs_dir]
+        words += ["--host", self.host, "--port", str(self.port), "--with-parent"]
+        words += ["--control"] if self.control else []
+        logs = run.folder.path / "logs"
+        logs.mkdir(exist_ok=True)
+        with (logs / LOG).open("ab") as log:
+            self.process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
+                words,
+                stdin=subprocess.PIPE,  # closed with this process, however it ends
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                env={**os.environ, TOKEN: self.token},
+            )
+        os.setpriority(os.PRIO_PROCESS, self.process.pid, NICE)
+        url = address(self.host, self.port)
+        if self.control or self.host not in LOCAL:
+            url += f"#token={self.token}"
+        print(f"[dashboard] {url}", file=sys.stderr, flush=True)
+
+    def ended(self, run: ObservedRun, reason: str) -> None:
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _free_port(host: str, port: int) -> int:
+    """The port if nobody listens there; for 0, any."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise ConfigError(
+            f"the dashboard cannot listen on {host}:{port} ({error.strerror}); "
+            "choose another --dashboard-port"
+        ) from error

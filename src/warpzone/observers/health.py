@@ -1,0 +1,110 @@
+"""Everything that watches over a run, as one observer: monitor, heartbeat, stalls, slow steps and
+hints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warpzone.config import TrainConfig
+from warpzone.health.heartbeat import FILE, Heartbeat
+from warpzone.health.hints import Hints
+from warpzone.health.monitor import Monitor, find_gpu
+from warpzone.health.slow_steps import SlowSteps
+from warpzone.health.stacks import dump
+from warpzone.health.stall import Stall
+from warpzone.health.ticker import Ticker
+from warpzone.learn.learner import LearningError
+from warpzone.observers.observer import ObservedRun, Observer
+from warpzone.run.journal import say
+
+if TYPE_CHECKING:
+    from warpzone.collect.collector import Collected
+    from warpzone.eval.evaluate import Outcome
+    from warpzone.observers.progress import Progress
+
+#: What the last line of heartbeat.jsonl says. Which of the two it was is in the last checkpoint.
+LAST = {"normal": "done", "exception": "interrupt"}
+#: Looks at the pulse within one --stall-timeout.
+LOOKS = 10
+
+
+class HealthObserver(Observer):
+    """Two threads: one looks at the machine, one at the pulse, so that a driver that hangs does not
+    blind the other."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.config = config
+        self._hints = Hints(config)
+        self._monitor: Monitor | None = None
+        self._heartbeat: Heartbeat | None = None
+        self._stall: Stall | None = None
+        self._tickers: list[Ticker] = []
+
+    def started(self, run: ObservedRun) -> None:
+        config, pulse = self.config, run.pulse
+        if config.slow_step_trace_threshold:
+            slow = SlowSteps(config, lambda why: self._dump(run, "slow_step_trace", why))
+            pulse.on_step = slow.add
+        if config.monitor_interval:
+            gpu, why = find_gpu(run.device)
+            if why:
+                say(f"[train][warn] {why}")
+            self._monitor = Monitor(gpu)
+            self._monitor.look()
+            self._tick("monitor", config.monitor_interval, self._monitor.look)
+        if config.heartbeat_interval:
+            self._heartbeat = Heartbeat(
+                pulse,
+                lambda: (run.global_update, run.global_step),
+                lambda row: run.folder.append(FILE, [row]),
+            )
+            self._heartbeat.beat("start")
+            self._tick("heartbeat", config.heartbeat_interval, self._heartbeat.beat)
+        if config.stall_timeout:
+            self._stall = Stall(config, pulse, lambda why: self._dump(run, "stall", why))
+            self._tick("stall", config.stall_timeout / LOOKS, self._stall.look)
+
+    def updated(self, run: ObservedRun, row: dict[str, Any], collected: Collected) -> None:
+        if self._monitor is not None:
+            row.update(self._monitor.fields())
+        for sentence in self._hints.read(row):
+            run.pulse.message = f"hint: {sentence}"
+            say(f"[train][hint] {sentence}")
+
+    def between(self, run: ObservedRun, progress: Progress) -> None:
+        self._end_if_stalled()
+
+    def evaluated(self, run: ObservedRun, outcomes: list[Outcome]) -> None:
+        # After the last evaluation nothing else would.
+        self._end_if_stalled()
+
+    def _end_if_stalled(self) -> None:
+        if self._stall is not None and self._stall.verdict:
+            raise LearningError(self._stall.verdict)
+
+    def ended(self, run: ObservedRun, reason: str) -> None:
+        for ticker in self._tickers:
+            ticker.close()
+        run.pulse.phase = LAST.get(reason, reason)
+        run.pulse.on_step = None
+        if self._heartbeat is not None:
+            try:
+                self._heartbeat.beat()
+            except OSError as error:
+                say(f"[train][warn] the last heartbeat was not written: {error}")
+        if self._monitor is not None:
+            self._monitor.close()
+
+    def _tick(self, name: str, interval: float, call: Any) -> None:
+        def failed(error: OSError) -> None:
+            say(f"[train][warn] the {name} stopped: {error}")
+
+        self._tickers.append(Ticker(name, interval, call, failed))
+
+    def _dump(self, run: ObservedRun, stem: str, why: str) -> None:
+        try:
+            where = f"stacks in {dump(run.folder.path, stem, why)}"
+        except OSError as error:
+            where = f"stacks not written: {error}"
+        run.pulse.message = why
+        say(f"[train][warn] {why}; {where}")

