@@ -22,12 +22,15 @@ from warpzone.collect.episodes import EpisodeLog
 from warpzone.collect.guide import Guide
 from warpzone.collect.lanes import Lanes, make_groups
 from warpzone.config import TrainConfig
+from warpzone.env.rewards import RewardWeights
 from warpzone.env.walker import right_biased
 from warpzone.rom import native
 
 STAGES = ("1-1", "1-2", "1-3", "1-4")
 ROLLOUT = 128
 SLICE = 16
+#: Every part of the reward counts.
+WEIGHTS = RewardWeights(step=-0.04, death=-2.5, score=0.01, milestone=1.0, milestone_interval=100)
 
 
 class Play:
@@ -64,7 +67,7 @@ class Shaped(Play):
     def step(self) -> int:
         vector = self.groups[0].vector
         if self.at % ROLLOUT == 0:
-            vector.set_reward_weights((0.1, -0.04, 5, -2.5, 15, 0.01, 1.0, 1.0, 100))
+            vector.set_reward_weights(WEIGHTS.to_engine())
             vector.take_shaping()
         return super().step()
 

@@ -110,7 +110,7 @@ void report(const Game& game, Simd level) {
                {"42x42 gray", {.height = 42, .width = 42}},
                {"96x96 gray", {.height = 96, .width = 96}},
                {"128x128 gray", {.height = 128, .width = 128}},
-               {"84x84 RGB", {.gray = false}},
+               {"84x84 RGB", {.kind = ObserveKind::kRgb}},
                {"84x84 gray nearest", {.resize = Resize::kNearest}}};
   for (const auto& [name, spec] : specs) {
     const ObservePlan plan(spec, level);

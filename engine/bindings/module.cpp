@@ -71,6 +71,7 @@ void bind(nb::module_& m) {
         nb::arg("simd"));
   nb::class_<native::Library>(m, "NativeProgram")
       .def(nb::init<const std::string&>(), nb::arg("path"));
+  bind_config(m);
   bind_console(m);
   bind_vector(m);
 }

@@ -3,7 +3,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <array>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,9 +13,9 @@
 
 #include "bindings/arguments.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
 #include "game/rom_check.hpp"
-#include "vec/tiles.hpp"
 #include "vec/vector.hpp"
 
 namespace wz::bindings {
@@ -35,72 +34,22 @@ class Threads {
 /// `Vector` with Python's arrays, checked and kept in place.
 class PyVector {
  public:
-  PyVector(const nb::bytes& rom, std::shared_ptr<native::Library> native, int num_lanes,
-           const std::variant<int, const Threads*>& num_threads,
-           const std::vector<Integers>& stages, const nb::bytes& buttons, int frame_skip,
-           int frame_stack, int height, int width, bool gray, std::array<int, 4> crop, int mask_top,
-           const std::string& resize, bool max_last_two, const std::string& reward,
-           const std::vector<float>& reward_weights, const std::string& end, int time_limit,
-           int stagnation_limit, bool skip_cutscenes, std::array<int, 2> start_delay, double sticky,
-           const std::string& timing, const std::string& autoreset, const std::string& simd,
-           const nb::bytes& script, bool tiles, bool planar) {
-    LaneConfig c;
-    c.buttons = masks_of(buttons);
-    c.script = masks_of(script);
-    if (tiles && (height != kTileRows || width != kTileColumns || !gray)) {
-      throw std::invalid_argument("tiles are " + std::to_string(kTileRows) + " x " +
-                                  std::to_string(kTileColumns) + " and gray");
-    }
-    c.frame_skip = frame_skip;
-    c.frame_stack = frame_stack;
-    c.observe = {
-        height,
-        width,
-        gray,
-        crop[0],
-        crop[1],
-        crop[2],
-        crop[3],
-        mask_top,
-        choose<Resize>("resize", resize, {{"area", Resize::kArea}, {"nearest", Resize::kNearest}}),
-        tiles,
-        planar};
-    c.max_last_two = max_last_two;
-    c.rules.reward = choose<RewardKind>("reward", reward,
-                                        {{"gym", RewardKind::kGym},
-                                         {"progress", RewardKind::kProgress},
-                                         {"shaped", RewardKind::kShaped}});
-    c.rules.weights = weights_of(reward_weights);
-    c.rules.end_on_life = choose<bool>("end", end, {{"life", true}, {"game_over", false}});
-    c.rules.skip_scenes = skip_cutscenes;
-    c.time_limit = time_limit;
-    c.stagnation_limit = stagnation_limit;
-    c.delay_low = start_delay[0];
-    c.delay_high = start_delay[1];
-    c.sticky = sticky;
-    c.timing = parse_timing(timing);
-    c.autoreset = choose<Autoreset>("autoreset", autoreset,
-                                    {{"next_step", Autoreset::kNextStep},
-                                     {"same_step", Autoreset::kSameStep},
-                                     {"disabled", Autoreset::kDisabled}});
-    if (num_lanes < 1 || static_cast<size_t>(num_lanes) != stages.size()) {
-      throw std::invalid_argument("stages must hold one list for each of the " +
-                                  std::to_string(num_lanes) + " lanes, and holds " +
-                                  std::to_string(stages.size()));
-    }
+  PyVector(const nb::bytes& rom, const LaneConfig& lanes, const std::vector<Integers>& stages,
+           std::shared_ptr<native::Library> native,
+           const std::variant<int, const Threads*>& num_threads, const std::string& simd) {
     Vector::Stages lists;
     for (const Integers& list : stages) lists.push_back(stage_list(list));
     CartridgePtr cart = parse_rom(rom);
     require_super_mario_bros(*cart);
     const Simd level = parse_simd(simd);
-    obs_shape_ = {frame_stack, height, width};
-    if (!gray && planar) obs_shape_[1] *= 3;
-    if (!gray && !planar) obs_shape_.push_back(3);
+    const LaneConfig config = lanes;  // the caller's may change once others run
+    obs_shape_ = {config.frame_stack};
+    for (const int length : config.observe.shape()) obs_shape_.push_back(length);
     const ReleasedGil release;
     auto pool = std::holds_alternative<int>(num_threads)
                     ? Vector::make_pool(std::get<int>(num_threads))
                     : std::get<const Threads*>(num_threads)->pool();
-    vector_ = std::make_unique<Vector>(c, std::move(cart), std::move(native), level,
+    vector_ = std::make_unique<Vector>(config, std::move(cart), std::move(native), level,
                                        std::move(lists), std::move(pool));
   }
 
@@ -280,9 +229,10 @@ class PyVector {
     vector_->set_stages(lane, stage_list(stages));
   }
 
-  void set_reward_weights(const std::vector<float>& weights) {
+  void set_reward_weights(const RewardWeights& weights) {
+    const RewardWeights copy = weights;  // the caller's may change once others run
     const ReleasedGil release;
-    vector_->set_reward_weights(weights_of(weights));
+    vector_->set_reward_weights(copy);
   }
 
   void set_stage_weights(const std::vector<double>& weights) {

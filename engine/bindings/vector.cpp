@@ -1,5 +1,4 @@
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -17,20 +16,11 @@ void bind_vector(nb::module_& m) {
       .def(nb::init<int>(), arg("num_threads"))
       .def_prop_ro("num_threads", &Threads::num_threads);
   nb::class_<PyVector>(m, "Vector")
-      .def(nb::init<const nb::bytes&, std::shared_ptr<native::Library>, int,
-                    const std::variant<int, const Threads*>&, const std::vector<Integers>&,
-                    const nb::bytes&, int, int, int, int, bool, std::array<int, 4>, int,
-                    const std::string&, bool, const std::string&, const std::vector<float>&,
-                    const std::string&, int, int, bool, std::array<int, 2>, double,
-                    const std::string&, const std::string&, const std::string&, const nb::bytes&,
-                    bool, bool>(),
-           arg("rom"), nb::kw_only(), arg("native").none(), arg("num_lanes"), arg("num_threads"),
-           arg("stages"), arg("buttons"), arg("frame_skip"), arg("frame_stack"), arg("height"),
-           arg("width"), arg("gray"), arg("crop"), arg("mask_top"), arg("resize"),
-           arg("max_last_two"), arg("reward"), arg("reward_weights"), arg("end"), arg("time_limit"),
-           arg("stagnation_limit"), arg("skip_cutscenes"), arg("start_delay"), arg("sticky"),
-           arg("timing"), arg("autoreset"), arg("simd"), arg("script") = nb::bytes("", 0),
-           arg("tiles") = false, arg("planar") = false)
+      .def(nb::init<const nb::bytes&, const LaneConfig&, const std::vector<Integers>&,
+                    std::shared_ptr<native::Library>, const std::variant<int, const Threads*>&,
+                    const std::string&>(),
+           arg("rom"), arg("lanes"), nb::kw_only(), arg("stages"), arg("native") = nb::none(),
+           arg("num_threads") = 1, arg("simd") = "auto")
       .def_prop_ro("obs_shape", &PyVector::obs_shape)
       .def_prop_ro("num_lanes", &PyVector::num_lanes)
       .def_prop_ro("num_threads", &PyVector::num_threads)

@@ -88,7 +88,7 @@ void account_score(Episode& episode, const uint8_t* ram, StepTotals& totals) {
 float finish_step(const Rules& rules, Episode& episode, StepTotals& totals) {
   ++episode.steps;
   episode.stagnant = totals.new_ground ? 0 : episode.stagnant + 1;
-  const ProgressWeights& w = rules.weights;
+  const RewardWeights& w = rules.weights;
   const int32_t before = episode.pixels;
   episode.pixels = std::min(before, kMaxPixels) + totals.pixels;
   if (rules.reward == RewardKind::kGym) return static_cast<float>(totals.gym_reward);
@@ -97,8 +97,8 @@ float finish_step(const Rules& rules, Episode& episode, StepTotals& totals) {
   float reward = totals.shaping + w.step;
   if (rules.reward == RewardKind::kShaped) reward += static_cast<float>(totals.gym_reward);
   reward = reward * w.scale + (totals.flag ? w.flag : 0) + (totals.death ? w.death : 0);
-  if (w.milestone_pixels > 0) {
-    const int32_t passed = episode.pixels / w.milestone_pixels - before / w.milestone_pixels;
+  if (w.milestone_interval > 0) {
+    const int32_t passed = episode.pixels / w.milestone_interval - before / w.milestone_interval;
     reward += w.milestone * static_cast<float>(passed);
   }
   return w.clip > 0 ? std::clamp(reward, -w.clip, w.clip) : reward;

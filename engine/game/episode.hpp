@@ -6,6 +6,7 @@
 
 #include "game/signals.hpp"
 #include "game/start.hpp"
+#include "game/weights.hpp"
 
 /// Rewards, progress and ends: what a run of frames was worth and whether it is over.
 namespace wz {
@@ -16,23 +17,9 @@ enum class RewardKind : uint8_t {
   kShaped,    ///< the sum of both
 };
 
-/// Each weight is added, so penalties are negative. Distance, points, steps and the gym reward are
-/// multiplied by `scale`; flag, death and milestones are not.
-struct ProgressWeights {
-  float pixel = 0;  ///< for each pixel of new ground
-  float step = 0;   ///< for each step
-  float flag = 0;   ///< for the flag or the axe
-  float death = 0;  ///< for a lost life
-  float clip = 0;   ///< a step's reward is clipped to [-clip, clip]; 0 = not at all
-  float score = 0;  ///< for each point
-  float scale = 1;
-  float milestone = 0;           ///< for each `milestone_pixels` of new ground
-  int32_t milestone_pixels = 0;  ///< 0 = no milestones
-};
-
 struct Rules {
   RewardKind reward = RewardKind::kProgress;
-  ProgressWeights weights;
+  RewardWeights weights;
   bool end_on_life = true;  ///< otherwise only game over ends (and the flag, in a single stage)
   bool skip_scenes = true;
 };

@@ -5,6 +5,8 @@
 /// Where Super Mario Bros keeps what we look at. The same for every revision of the game.
 namespace wz::ram {
 
+inline constexpr int kSize = 2048;
+
 inline constexpr uint16_t kPlayerState = 0x000E;   ///< which routine moves Mario, see PlayerState
 inline constexpr uint16_t kEnemyActive = 0x000F;   ///< 5 slots, non-zero = in use
 inline constexpr uint16_t kEnemyType = 0x0016;     ///< 5 slots

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 /// The smallest test harness that can fail. A test file is one program:
@@ -41,6 +42,18 @@ inline bool report(bool ok, const char* file, int line, const char* what) {
   return ok;
 }
 
+/// Numbers are compared by value, whatever their types.
+template <class A, class B>
+bool equal(const A& a, const B& b) {
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B>) {
+    return static_cast<long long>(a) == static_cast<long long>(b);
+  } else if constexpr (std::is_arithmetic_v<A> && std::is_arithmetic_v<B>) {
+    return static_cast<double>(a) == static_cast<double>(b);
+  } else {
+    return a == b;
+  }
+}
+
 /// The program's exit status.
 inline int finish() {
   std::printf("%d passed, %d failed\n", counts().passed, counts().failed);
@@ -69,13 +82,14 @@ inline std::vector<uint8_t> rom() {
 
 #define CHECK(condition) check::report(static_cast<bool>(condition), __FILE__, __LINE__, #condition)
 
-#define CHECK_EQ(left, right)                                                               \
-  do {                                                                                      \
-    const auto left_value = (left);                                                         \
-    const auto right_value = (right);                                                       \
-    if (!check::report(left_value == right_value, __FILE__, __LINE__, #left " == " #right)) \
-      std::printf("  %lld and %lld\n", static_cast<long long>(left_value),                  \
-                  static_cast<long long>(right_value));                                     \
+#define CHECK_EQ(left, right)                                                     \
+  do {                                                                            \
+    const auto left_value = (left);                                               \
+    const auto right_value = (right);                                             \
+    if (!check::report(check::equal(left_value, right_value), __FILE__, __LINE__, \
+                       #left " == " #right))                                      \
+      std::printf("  %lld and %lld\n", static_cast<long long>(left_value),        \
+                  static_cast<long long>(right_value));                           \
   } while (false)
 
 #define CHECK_THROWS(type, ...)                                               \

@@ -15,8 +15,7 @@ struct Rig {
       std::shared_ptr<wz::Pool> pool)
       : lanes(static_cast<int>(stages.size())),
         vector(config, cart, nullptr, wz::best_simd(), std::move(stages), std::move(pool)),
-        row(static_cast<size_t>(config.observe.height * config.observe.width *
-                                (config.observe.gray ? 1 : 3) * config.frame_stack)),
+        row(wz::ObservePlan(config.observe).size() * static_cast<size_t>(config.frame_stack)),
         obs(rows() * row),
         reward(rows()),
         terminated(new bool[rows()]()),

@@ -176,7 +176,7 @@ void test_weights_while_playing(const CartridgePtr& cart) {
   double sums[kShapingFields];
   rig.vector.take_shaping(sums);
   const std::vector<uint8_t> before = rig.vector.save(0);
-  ProgressWeights weights;
+  RewardWeights weights;
   weights.pixel = 2;
   weights.scale = 0.25f;
   rig.vector.set_reward_weights(weights);
@@ -206,8 +206,7 @@ void test_weights_while_playing(const CartridgePtr& cart) {
 
 void test_tiles(const CartridgePtr& cart) {
   LaneConfig config = small_config();
-  config.observe = {kTileRows, kTileColumns};
-  config.observe.tiles = true;
+  config.observe.kind = ObserveKind::kTiles;
   config.frame_stack = 1;
   Rig rig(config, cart, {{0}});
   rig.reset();
@@ -229,12 +228,30 @@ void test_tiles(const CartridgePtr& cart) {
   CHECK(enemy);
 }
 
+void test_ram(const CartridgePtr& cart) {
+  for (const Timing timing : {Timing::kVblank, Timing::kNesPy}) {
+    LaneConfig config = small_config();
+    config.observe.kind = ObserveKind::kRam;
+    config.frame_stack = 2;
+    config.timing = timing;
+    Rig rig(config, cart, {{0}});
+    rig.reset();
+    const std::vector<uint8_t> first = rig.ram_of(0);
+    rig.step(1);
+    const std::vector<uint8_t> second = rig.ram_of(0);
+    CHECK(first != second);
+    CHECK_EQ(rig.obs.size(), first.size() + second.size());
+    CHECK(std::equal(first.begin(), first.end(), rig.obs.begin()));
+    CHECK(std::equal(second.begin(), second.end(), rig.obs.begin() + ram::kSize));
+  }
+}
+
 void test_planar(const CartridgePtr& cart) {
   LaneConfig config = small_config();
-  config.observe.gray = false;
+  config.observe.kind = ObserveKind::kRgb;
   config.frame_stack = 1;
   Rig rgb(config, cart, {{0}});
-  config.observe.planar = true;
+  config.observe.kind = ObserveKind::kPlanar;
   Rig planar(config, cart, {{0}});
   for (Rig* rig : {&rgb, &planar}) {
     rig->reset();
@@ -261,6 +278,7 @@ int main() {
     test_weights_while_playing(cart);
     test_tiles(cart);
     test_planar(cart);
+    test_ram(cart);
   }
   return check::finish();
 }

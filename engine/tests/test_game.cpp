@@ -179,7 +179,7 @@ void test_shaping() {
   rules.weights.score = 0.25f;
   rules.weights.scale = 2;
   rules.weights.milestone = 7;
-  rules.weights.milestone_pixels = 10;
+  rules.weights.milestone_interval = 10;
   Ram ram = playing();
   set_x(ram, 100);
   Episode episode = begin_episode(ram.data(), 0, 0);

@@ -86,7 +86,7 @@ void test_stack_and_skip(const CartridgePtr& cart) {
   Rig one(config, cart, {{0}});
   config.frame_skip = 4;
   config.max_last_two = true;
-  config.observe = {240, 256, true, 0, 0, 0, 0, 0, Resize::kNearest};
+  config.observe = {.height = 240, .width = 256, .resize = Resize::kNearest};
   Rig brighter(config, cart, {{0}});
   config.frame_skip = 1;
   config.max_last_two = false;

@@ -2,13 +2,13 @@
 // recorded from nes-py 8.2.1 itself; tests/oracle compares with it on the game.
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <vector>
 
+#include "check.hpp"
 #include "nespy/cpu.hpp"
 #include "nespy/nespy.hpp"
 
@@ -17,17 +17,6 @@ namespace {
 using namespace wz;
 using nespy::Bus;
 using nespy::Machine;
-
-int failures = 0;
-
-#define CHECK_EQ(actual, expected)                                                              \
-  do {                                                                                          \
-    const long long a_ = static_cast<long long>(actual), e_ = static_cast<long long>(expected); \
-    if (a_ != e_) {                                                                             \
-      std::printf("%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #actual, a_, e_);        \
-      ++failures;                                                                               \
-    }                                                                                           \
-  } while (false)
 
 struct Rng {
   uint32_t state;
@@ -89,10 +78,10 @@ void test_costs() {
     m->cpu.p = 0x34;
     Bus bus(*m, *cart);
     nespy::execute(bus);
-    const int before = failures;
+    const int before = check::counts().failed;
     CHECK_EQ(m->cpu.wait, cost.wait);
     CHECK_EQ(m->cpu.pc, cost.pc_after);
-    if (failures != before) std::printf("  in: %s\n", cost.what);
+    if (check::counts().failed != before) std::printf("  in: %s\n", cost.what);
   }
 }
 
@@ -324,6 +313,5 @@ int main() {
   test_is_valid();
   test_runs_of_dots();
   test_recorded_programs();
-  if (failures != 0) std::printf("%d failures\n", failures);
-  return failures == 0 ? 0 : 1;
+  return check::finish();
 }

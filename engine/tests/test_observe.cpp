@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "check.hpp"
 #include "nes/palette.hpp"
 #include "random_machine.hpp"
 #include "vec/observe.hpp"
@@ -76,7 +77,7 @@ uint8_t channel_of(uint8_t color, bool gray, int channel) {
 std::vector<uint8_t> expected(const ObserveSpec& spec, const Pictures& p, int count) {
   const int h = kHeight - spec.crop_top - spec.crop_bottom;
   const int w = kWidth - spec.crop_left - spec.crop_right;
-  const int channels = spec.gray ? 1 : 3;
+  const int channels = spec.channels();
   std::vector<uint8_t> out(static_cast<size_t>(spec.height * spec.width * channels));
   std::vector<uint8_t> image(static_cast<size_t>(h * w));
   for (int c = 0; c < channels; ++c) {
@@ -85,7 +86,7 @@ std::vector<uint8_t> expected(const ObserveSpec& spec, const Pictures& p, int co
         uint8_t value = 0;
         for (int n = 0; n < count && spec.crop_top + y >= spec.mask_top; ++n) {
           const uint8_t index = p.picture[n].line(spec.crop_top + y)[spec.crop_left + x];
-          value = std::max(value, channel_of(p.colors[n][index], spec.gray, c));
+          value = std::max(value, channel_of(p.colors[n][index], spec.gray(), c));
         }
         image[static_cast<size_t>(y * w + x)] = value;
       }
@@ -103,7 +104,7 @@ std::vector<uint8_t> expected(const ObserveSpec& spec, const Pictures& p, int co
   return out;
 }
 
-bool check(const ObserveSpec& spec, const Pictures& p) {
+bool agrees(const ObserveSpec& spec, const Pictures& p) {
   for (int count = 1; count <= 2; ++count) {
     const std::vector<uint8_t> want = expected(spec, p, count);
     for (const Simd level : simd_levels()) {
@@ -120,7 +121,7 @@ bool check(const ObserveSpec& spec, const Pictures& p) {
       while (i < want.size() && want[i] == got[i]) ++i;
       std::fprintf(
           stderr, "%s, %d picture(s), %dx%d gray %d crop %d %d %d %d mask %d resize %d: byte %zu\n",
-          simd_name(level), count, spec.height, spec.width, spec.gray, spec.crop_top,
+          simd_name(level), count, spec.height, spec.width, spec.gray(), spec.crop_top,
           spec.crop_bottom, spec.crop_left, spec.crop_right, spec.mask_top,
           static_cast<int>(spec.resize), i);
       return false;
@@ -132,12 +133,15 @@ bool check(const ObserveSpec& spec, const Pictures& p) {
 bool test_usual_specs() {
   const auto pictures = random_pictures();
   for (const int size : {84, 64, 42, 96, 128, 32}) {
-    if (!check({.height = size, .width = size}, *pictures)) return false;
-    if (!check({.height = size, .width = size, .mask_top = 32}, *pictures)) return false;
-    if (!check({.height = size, .width = size, .crop_top = 32}, *pictures)) return false;
+    if (!agrees({.height = size, .width = size}, *pictures)) return false;
+    if (!agrees({.height = size, .width = size, .mask_top = 32}, *pictures)) return false;
+    if (!agrees({.height = size, .width = size, .crop_top = 32}, *pictures)) return false;
   }
-  return check({.gray = false}, *pictures) && check({.height = 240, .width = 256}, *pictures) &&
-         check({.height = 240, .width = 256, .gray = false, .resize = Resize::kNearest}, *pictures);
+  return agrees({.kind = ObserveKind::kRgb}, *pictures) &&
+         agrees({.height = 240, .width = 256}, *pictures) &&
+         agrees(
+             {.kind = ObserveKind::kRgb, .height = 240, .width = 256, .resize = Resize::kNearest},
+             *pictures);
 }
 
 bool test_random_specs() {
@@ -145,7 +149,7 @@ bool test_random_specs() {
     ObserveSpec spec;
     spec.height = 1 + below(round % 4 ? 120 : 300);
     spec.width = 1 + below(round % 4 ? 120 : 300);
-    spec.gray = below(4) != 0;
+    if (below(4) == 0) spec.kind = ObserveKind::kRgb;
     if (below(2)) {
       spec.crop_top = below(120);
       spec.crop_bottom = below(120);
@@ -154,7 +158,7 @@ bool test_random_specs() {
     }
     if (below(2)) spec.mask_top = below(241);
     if (below(4) == 0) spec.resize = Resize::kNearest;
-    if (!check(spec, *random_pictures())) return false;
+    if (!agrees(spec, *random_pictures())) return false;
   }
   return true;
 }
@@ -227,7 +231,7 @@ bool test_machines() {
     if (round % 4) spec.height = spec.width = 12 + below(120);
     if (round % 5 > 2) spec.crop_top = below(150);
     if (round % 7 > 3) spec.mask_top = below(241);
-    spec.gray = round % 6 != 0;
+    if (round % 6 == 0) spec.kind = ObserveKind::kRgb;
     for (const Simd level : simd_levels()) {
       const ObservePlan plan(spec, level);
       std::vector<uint8_t> want(plan.size()), got(plan.size() + 1, 0xAB);
@@ -260,24 +264,35 @@ bool test_screen() {
   return true;
 }
 
+void test_kinds() {
+  const struct {
+    ObserveKind kind;
+    std::vector<int> shape;
+  } kinds[] = {{ObserveKind::kGray, {60, 80}},
+               {ObserveKind::kRgb, {60, 80, 3}},
+               {ObserveKind::kPlanar, {180, 80}},
+               {ObserveKind::kTiles, {13, 16}},
+               {ObserveKind::kRam, {1, 2048}}};
+  for (const auto& [kind, shape] : kinds) {
+    const ObserveSpec spec{.kind = kind, .height = 60, .width = 80};
+    CHECK(spec.shape() == shape);
+    size_t size = 1;
+    for (const int length : shape) size *= static_cast<size_t>(length);
+    CHECK_EQ(ObservePlan(spec).size(), size);
+  }
+  CHECK_THROWS(std::invalid_argument, ObserveSpec{.kind = ObserveKind{5}}.shape());
+}
+
 }  // namespace
 
 int main() {
-  const struct {
-    const char* name;
-    bool (*run)();
-  } tests[] = {{"usual specs", test_usual_specs},
-               {"random specs", test_random_specs},
-               {"resize_area", test_resize_area},
-               {"division", test_division},
-               {"machines", test_machines},
-               {"refusals", test_refusals},
-               {"screen", test_screen}};
-  bool ok = true;
-  for (const auto& test : tests) {
-    const bool passed = test.run();
-    std::printf("%s: %s\n", test.name, passed ? "ok" : "FAILED");
-    ok &= passed;
-  }
-  return ok ? 0 : 1;
+  CHECK(test_usual_specs());
+  CHECK(test_random_specs());
+  CHECK(test_resize_area());
+  CHECK(test_division());
+  CHECK(test_machines());
+  CHECK(test_refusals());
+  CHECK(test_screen());
+  test_kinds();
+  return check::finish();
 }

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "check.hpp"
 #include "nes/render.hpp"
 #include "random_machine.hpp"
 #include "slow_render.hpp"
@@ -82,7 +83,8 @@ bool test_palette() {
 }  // namespace
 
 int main() {
-  const bool ok = test_random_pictures() && test_every_dot() && test_palette();
-  std::puts(ok ? "ok" : "FAILED");
-  return ok ? 0 : 1;
+  CHECK(test_random_pictures());
+  CHECK(test_every_dot());
+  CHECK(test_palette());
+  return check::finish();
 }

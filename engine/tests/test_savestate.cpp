@@ -149,6 +149,42 @@ void test_forgeries(const CartridgePtr& cart) {
   refused([](L& lane) { lane.stages = {99}; });
 }
 
+/// Lanes that were saved by earlier versions are known by these numbers.
+void test_fingerprints() {
+  Cartridge cart;
+  for (size_t i = 0; i < cart.prg.size(); ++i) cart.prg[i] = static_cast<uint8_t>(i * 7);
+  for (size_t i = 0; i < cart.chr.size(); ++i) cart.chr[i] = static_cast<uint8_t>(i * 5);
+  LaneConfig c;
+  c.buttons = {0x00, 0x80, 0x81};
+  const struct {
+    ObserveKind kind;
+    uint64_t number;
+  } recorded[] = {{ObserveKind::kGray, 0xB97E05AAA470A562u},
+                  {ObserveKind::kRgb, 0x27CA54364F901698u},
+                  {ObserveKind::kPlanar, 0xCAA587DC6F891064u},
+                  {ObserveKind::kTiles, 0xA90C96704432B5B3u}};
+  for (const auto& [kind, number] : recorded) {
+    c.observe.kind = kind;
+    CHECK_EQ(fingerprint(c, cart), number);
+  }
+  c.observe.kind = ObserveKind::kRam;
+  for (const auto& [kind, number] : recorded) CHECK(fingerprint(c, cart) != number);
+
+  c.observe = {.crop_top = 32, .mask_top = 40, .resize = Resize::kNearest};
+  c.max_last_two = true;
+  c.rules.reward = RewardKind::kShaped;
+  c.rules.weights = {0.1f, -0.04f, 5, -2.5f, 15, 0.01f, 0.5f, 1, 100};
+  c.rules.end_on_life = false;
+  c.time_limit = 1500;
+  c.stagnation_limit = 250;
+  c.delay_high = 30;
+  c.script = {0x82, 0x82};
+  c.sticky = 0.25;
+  c.timing = Timing::kNesPy;
+  c.autoreset = Autoreset::kSameStep;
+  CHECK_EQ(fingerprint(c, cart), 0x698C392E83F7A5A2u);
+}
+
 /// nes-py keeps whatever byte a program writes to the palette, and so does a saved machine.
 void test_odd_colors() {
   const auto machine = std::make_unique<nespy::Machine>(nespy::power_on(Cartridge{}));
@@ -200,6 +236,7 @@ void test_failing_lane(const CartridgePtr& cart) {
 
 int main() {
   test_odd_colors();
+  test_fingerprints();
   const std::vector<uint8_t> file = check::rom();
   if (!file.empty()) {
     const CartridgePtr cart = parse_ines(file);

@@ -20,6 +20,29 @@ void require_range(const char* name, int value, int low, int high) {
 }
 
 void add(Hash& hash, int value) { hash.number(static_cast<uint64_t>(static_cast<int64_t>(value))); }
+void add(Hash& hash, float value) { hash.real(static_cast<double>(value)); }
+
+/// Reward terms that every saved lane depends on.
+constexpr int kFirstTerms = 9;
+
+/// Kinds of observation as saved lanes have always named them. A kind that is no picture has a
+/// number of its own in `other`.
+struct KindNumbers {
+  int gray, other, planar;
+};
+
+KindNumbers numbers_of(ObserveKind kind) {
+  switch (kind) {
+    case ObserveKind::kGray:
+      return {1, 0, 0};
+    case ObserveKind::kRgb:
+      return {0, 0, 0};
+    case ObserveKind::kPlanar:
+      return {0, 0, 1};
+    default:
+      return {1, 1 + static_cast<int>(kind) - static_cast<int>(ObserveKind::kTiles), 0};
+  }
+}
 
 }  // namespace
 
@@ -36,12 +59,15 @@ void check_config(const LaneConfig& c) {
   check_weights(c.rules.weights);
 }
 
-void check_weights(const ProgressWeights& w) {
-  for (float weight : {w.pixel, w.step, w.flag, w.death, w.clip, w.score, w.scale, w.milestone}) {
-    require(std::isfinite(weight), "reward_weights must be finite numbers");
-  }
-  require(w.clip >= 0, "the clip of reward_weights must not be negative");
-  require(w.milestone_pixels >= 0, "the milestone interval must not be negative");
+void check_weights(const RewardWeights& w) {
+  const auto named = [](const char* name) { return "the reward weight " + std::string(name); };
+  for_each_weight(w, [&](const char* name, auto weight) {
+    require(std::isfinite(static_cast<double>(weight)), named(name) + " must be a finite number");
+  });
+  require(w.clip >= 0, named("clip") + " must not be negative");
+  require(w.milestone_interval >= 0 && w.milestone_interval <= kMaxMilestoneInterval,
+          named("milestone_interval") + " must be in 0.." + std::to_string(kMaxMilestoneInterval) +
+              " pixels");
 }
 
 void check_stages(const std::vector<uint8_t>& stages) {
@@ -59,19 +85,21 @@ uint64_t fingerprint(const LaneConfig& c, const Cartridge& cart) {
   hash.number(cart.vertical_mirroring);
   hash.bytes(c.buttons.data(), c.buttons.size());
   const ObserveSpec& o = c.observe;
+  const KindNumbers kind = numbers_of(o.kind);
+  const std::vector<int> shape = o.shape();
   for (int value : {c.frame_skip,
                     c.frame_stack,
-                    o.height,
-                    o.width,
-                    int{o.gray},
+                    o.is_picture() ? o.height : shape[0],
+                    o.is_picture() ? o.width : shape[1],
+                    kind.gray,
                     o.crop_top,
                     o.crop_bottom,
                     o.crop_left,
                     o.crop_right,
                     o.mask_top,
                     static_cast<int>(o.resize),
-                    int{o.tiles},
-                    int{o.planar},
+                    kind.other,
+                    kind.planar,
                     int{c.max_last_two},
                     static_cast<int>(c.rules.reward),
                     int{c.rules.end_on_life},
@@ -84,13 +112,19 @@ uint64_t fingerprint(const LaneConfig& c, const Cartridge& cart) {
                     static_cast<int>(c.autoreset)}) {
     add(hash, value);
   }
-  const ProgressWeights& w = c.rules.weights;
-  for (float weight : {w.pixel, w.step, w.flag, w.death, w.clip, w.score, w.scale, w.milestone}) {
-    hash.real(static_cast<double>(weight));
-  }
-  add(hash, w.milestone_pixels);
+  int terms = 0;
+  for_each_weight(c.rules.weights, [&](const char*, auto weight) {
+    if (++terms <= kFirstTerms) add(hash, weight);
+  });
   hash.bytes(c.script.data(), c.script.size());
   hash.real(c.sticky);
+  // Terms that came later count only where they are used, so that older saved lanes are known.
+  terms = 0;
+  for_each_weight(c.rules.weights, [&](const char*, auto weight) {
+    if (++terms <= kFirstTerms || weight == 0) return;
+    add(hash, terms);
+    add(hash, weight);
+  });
   return hash.value();
 }
 

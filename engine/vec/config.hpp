@@ -38,12 +38,13 @@ inline constexpr int kMaxFrameSkip = 1024;
 inline constexpr int kMaxFrameStack = 64;
 inline constexpr int kMaxStartDelay = 100000;
 inline constexpr int kMaxStageList = 1024;
+inline constexpr int kMaxMilestoneInterval = 1000000;
 
 /// Throws std::invalid_argument with one sentence when a value makes no sense.
 void check_config(const LaneConfig& config);
 
 /// The same for rewards alone, whose weights may change while lanes play.
-void check_weights(const ProgressWeights& weights);
+void check_weights(const RewardWeights& weights);
 
 /// Throws std::invalid_argument unless all are 0..31. An empty list means the whole game.
 void check_stages(const std::vector<uint8_t>& stages);

@@ -64,7 +64,7 @@ class LanesOn final : public LaneSet {
   }
 
   void seed(int lane, uint64_t seed) override { at(lane).rng.state = seed; }
-  void set_weights(const ProgressWeights& weights) override {
+  void set_weights(const RewardWeights& weights) override {
     check_weights(weights);
     context_.config.rules.weights = weights;
   }

@@ -34,7 +34,7 @@ class LaneSet {
   virtual void screen(int lane, uint8_t* out) = 0;
 
   virtual void seed(int lane, uint64_t seed) = 0;
-  virtual void set_weights(const ProgressWeights& weights) = 0;
+  virtual void set_weights(const RewardWeights& weights) = 0;
   virtual void set_stage_weights(std::vector<double> weights) = 0;
   /// What every episode starts with from now on; null is nothing.
   virtual void set_script(Script script) = 0;

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "game/ram_map.hpp"
 #include "nes/palette.hpp"
 #include "nes/render_painter.hpp"
 #include "vec/observe_tables.hpp"
+#include "vec/tiles.hpp"
 
 namespace wz {
 
@@ -18,7 +20,7 @@ using observing::Lines;
 using observing::Source;
 using observing::Target;
 
-/// Either an area plan or the source pixel of every output pixel.
+/// Either an area plan or the source pixel of every output pixel; neither where no picture is seen.
 struct ObservePlan::Tables {
   std::optional<AreaPlan> area;
   std::vector<int> nearest_rows;
@@ -30,6 +32,7 @@ namespace {
 constexpr int kMaxSize = 1024;
 
 void check(const ObserveSpec& spec) {
+  if (!spec.is_picture()) return;
   if (spec.height < 1 || spec.width < 1 || spec.height > kMaxSize || spec.width > kMaxSize) {
     throw std::invalid_argument("observation size is " + std::to_string(spec.height) + " x " +
                                 std::to_string(spec.width) + "; expected 1 to 1024 each way");
@@ -85,10 +88,10 @@ struct Frame {
 void observe_area(const ObservePlan& plan, const Frame* frames, int count, uint8_t* out) {
   const AreaPlan& area = *plan.tables().area;
   const size_t size = plan.size() / static_cast<size_t>(plan.channels());
-  std::vector<uint8_t> planes(plan.spec().gray ? 0 : plan.size());
+  std::vector<uint8_t> planes(plan.spec().gray() ? 0 : plan.size());
   for (int channel = 0; channel < plan.channels(); ++channel) {
-    const Lut first(frames[0].colors, plan.spec().gray, channel);
-    const Lut second(frames[count - 1].colors, plan.spec().gray, channel);
+    const Lut first(frames[0].colors, plan.spec().gray(), channel);
+    const Lut second(frames[count - 1].colors, plan.spec().gray(), channel);
     Source source{.lines = {lines_of(*frames[0].picture), {}}, .lut = {first.entries, nullptr}};
     if (count == 2) {
       source.lines[1] = lines_of(*frames[1].picture);
@@ -144,8 +147,8 @@ void observe_nearest(const ObservePlan& plan, const Frame* frames, int count, ui
   const ObserveSpec& spec = plan.spec();
   const ObservePlan::Tables& tables = plan.tables();
   for (int channel = 0; channel < plan.channels(); ++channel) {
-    const Lut first(frames[0].colors, spec.gray, channel);
-    const Lut second(frames[count - 1].colors, spec.gray, channel);
+    const Lut first(frames[0].colors, spec.gray(), channel);
+    const Lut second(frames[count - 1].colors, spec.gray(), channel);
     uint8_t* to = out + channel;
     for (const int y : tables.nearest_rows) {
       const uint8_t* a = frames[0].picture->line(spec.crop_top + y) + spec.crop_left;
@@ -169,14 +172,34 @@ void observe_frames(const ObservePlan& plan, const Frame* frames, int count, uin
 
 }  // namespace
 
-ObservePlan::ObservePlan(const ObserveSpec& spec, Simd level) : spec_(spec), level_(level) {
+std::vector<int> ObserveSpec::shape() const {
+  switch (kind) {
+    case ObserveKind::kGray:
+      return {height, width};
+    case ObserveKind::kRgb:
+      return {height, width, 3};
+    case ObserveKind::kPlanar:
+      return {3 * height, width};
+    case ObserveKind::kTiles:
+      return {kTileRows, kTileColumns};
+    case ObserveKind::kRam:
+      return {1, ram::kSize};
+  }
+  throw std::invalid_argument("the kind of observation is unknown");
+}
+
+ObservePlan::ObservePlan(const ObserveSpec& spec, Simd level)
+    : spec_(spec), level_(level), size_(1) {
   check(spec);
+  for (const int length : spec.shape()) size_ *= static_cast<size_t>(length);
   const AreaPlan::Box box{.top = spec.crop_top,
                           .left = spec.crop_left,
                           .height = kHeight - spec.crop_top - spec.crop_bottom,
                           .width = kWidth - spec.crop_left - spec.crop_right};
   auto tables = std::make_unique<Tables>();
-  if (spec.resize == Resize::kArea) {
+  if (!spec.is_picture()) {
+    // What is seen is read from RAM.
+  } else if (spec.resize == Resize::kArea) {
     tables->area.emplace(box, spec.mask_top - spec.crop_top, spec.height, spec.width, level);
   } else {
     tables->nearest_rows = nearest(box.height, spec.height);
@@ -204,7 +227,7 @@ void observe_machine(const ObservePlan& plan, const Machine& m, const Cartridge&
   uint8_t colors[32];
   palette_colors(m, colors);
   const std::optional<AreaPlan>& area = plan.tables().area;
-  if (area && area->vectorised() && area->rows.taps <= kMostTapsInStrip && plan.spec().gray) {
+  if (area && area->vectorised() && area->rows.taps <= kMostTapsInStrip && plan.spec().gray()) {
     observe_strips(*area, m, cart, plan.level(), Lut(colors, true, 0), out);
   } else {
     draw(m, cart, scratch, plan.level());

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "nes/cartridge.hpp"
 #include "nes/machine.hpp"
@@ -11,27 +12,42 @@
 
 namespace wz {
 
+/// What an observation holds, and how it is laid out.
+enum class ObserveKind : uint8_t {
+  kGray,    ///< the picture in shades of gray, [height, width]
+  kRgb,     ///< the picture in colours, [height, width, 3]
+  kPlanar,  ///< its red, green and blue pictures, one below the other: [3 * height, width]
+  kTiles,   ///< the tile grid around Mario (vec/tiles.hpp), [kTileRows, kTileColumns]
+  kRam,     ///< the machine's RAM as it is, [1, 2048]
+};
+
 enum class Resize : uint8_t { kArea, kNearest };
 
-/// What an observation looks like. Cropping removes pixels of the 256x240 screen; `mask_top` lines
-/// of the screen (counted before cropping) are painted black; what is left is resized.
+/// What an observation looks like. All but `kind` is about pictures. Cropping removes pixels of the
+/// 256x240 screen; `mask_top` lines of the screen (counted before cropping) are painted black; what
+/// is left is resized.
 ///
 /// Area resize is exact: every output pixel is the mean of the screen area it covers, computed with
 /// integer weights and rounded half up. Where the output is as large as the source or larger, the
 /// same rule holds: an output pixel inside one source pixel copies it.
 /// Nearest takes the source pixel that OpenCV's INTER_NEAREST takes.
 struct ObserveSpec {
+  ObserveKind kind = ObserveKind::kGray;
   int height = 84;
   int width = 84;
-  bool gray = true;
   int crop_top = 0;
   int crop_bottom = 0;
   int crop_left = 0;
   int crop_right = 0;
   int mask_top = 0;
   Resize resize = Resize::kArea;
-  bool tiles = false;   ///< the tile grid around Mario instead of a picture (vec/tiles.hpp)
-  bool planar = false;  ///< RGB as three pictures, one below the other: [3 * height, width]
+
+  bool is_picture() const { return kind <= ObserveKind::kPlanar; }
+  bool gray() const { return kind == ObserveKind::kGray; }
+  /// Values of a pixel.
+  int channels() const { return gray() ? 1 : 3; }
+  /// Of one observation, frames not yet stacked.
+  std::vector<int> shape() const;
 };
 
 /// Everything about a spec that can be computed before the first picture. Immutable, shared by any
@@ -46,12 +62,9 @@ class ObservePlan {
 
   const ObserveSpec& spec() const { return spec_; }
   Simd level() const { return level_; }
-  int channels() const { return spec_.gray ? 1 : 3; }
-  /// Bytes of one observation: [height, width] gray or [height, width, 3] RGB.
-  size_t size() const {
-    return static_cast<size_t>(spec_.height) * static_cast<size_t>(spec_.width) *
-           static_cast<size_t>(channels());
-  }
+  int channels() const { return spec_.channels(); }
+  /// Bytes of one observation.
+  size_t size() const { return size_; }
 
   struct Tables;
   const Tables& tables() const { return *tables_; }
@@ -59,6 +72,7 @@ class ObservePlan {
  private:
   ObserveSpec spec_;
   Simd level_;
+  size_t size_;
   std::unique_ptr<const Tables> tables_;
 };
 

@@ -270,7 +270,7 @@ void Vector::set_stages(int64_t lane, std::vector<uint8_t> stages) {
   lanes_->set_stages(idle_lane(lane), std::move(stages));
 }
 
-void Vector::set_reward_weights(const ProgressWeights& weights) {
+void Vector::set_reward_weights(const RewardWeights& weights) {
   const auto lock = enter();
   require_idle("set_reward_weights");
   lanes_->set_weights(weights);

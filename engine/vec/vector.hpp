@@ -57,7 +57,7 @@ class Vector {
   void copy_info(int64_t lane, int32_t* out);
   void set_stages(int64_t lane, std::vector<uint8_t> stages);
   /// Rewards of the steps from now on.
-  void set_reward_weights(const ProgressWeights& weights);
+  void set_reward_weights(const RewardWeights& weights);
   /// Of the 32 stages, for all lanes' draws from now on; empty = all alike.
   void set_stage_weights(std::vector<double> weights);
   /// Masks that every episode starts with from now on; empty = none.

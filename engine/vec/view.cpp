@@ -1,6 +1,7 @@
 #include "vec/view.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "vec/tiles.hpp"
 
@@ -21,7 +22,7 @@ Window window_of(const ObserveSpec& spec) {
 void cut_out(const ObserveSpec& spec, const nespy::Machine& m, std::vector<uint8_t>& image,
              bool brighten) {
   const Window window = window_of(spec);
-  const int channels = spec.gray ? 1 : 3;
+  const int channels = spec.channels();
   image.resize(static_cast<size_t>(window.height) * static_cast<size_t>(window.width) *
                static_cast<size_t>(channels));
   uint8_t* out = image.data();
@@ -31,7 +32,7 @@ void cut_out(const ObserveSpec& spec, const nespy::Machine& m, std::vector<uint8
     for (int x = 0; x < window.width; ++x) {
       const size_t color = masked ? kBlack : row[x] & 0x3F;
       const auto [red, green, blue] = kPalette[color];
-      const uint8_t values[3] = {spec.gray ? kGrayPalette[color] : red, green, blue};
+      const uint8_t values[3] = {spec.gray() ? kGrayPalette[color] : red, green, blue};
       for (int c = 0; c < channels; ++c, ++out) {
         *out = brighten ? std::max(*out, values[c]) : values[c];
       }
@@ -101,9 +102,13 @@ template <class M, class Scratch>
 void observe_any(const ObservePlan& plan, const M& m, const Cartridge& cart, Scratch& scratch,
                  bool brighter, uint8_t* out) {
   const ObserveSpec& spec = plan.spec();
-  if (spec.tiles) return observe_tiles(m.ram, out);
+  if (spec.kind == ObserveKind::kTiles) return observe_tiles(m.ram, out);
+  if (spec.kind == ObserveKind::kRam) {
+    std::memcpy(out, m.ram, sizeof m.ram);
+    return;
+  }
   uint8_t* target = out;
-  const bool split = spec.planar && !spec.gray;
+  const bool split = spec.kind == ObserveKind::kPlanar;
   if (split) {
     scratch.interleaved.resize(plan.size());
     target = scratch.interleaved.data();

@@ -1,5 +1,6 @@
 """The native engine. Everything here checks its arguments and raises; nothing here prints."""
 
+import enum
 from collections.abc import Sequence
 
 import numpy as np
@@ -59,6 +60,144 @@ class Threads:
     @property
     def num_threads(self) -> int: ...
 
+class ObserveKind(enum.Enum):
+    """What an observation holds: a picture in one of three layouts, or something read from RAM."""
+
+    GRAY = 0
+    RGB = 1
+    PLANAR = 2
+    TILES = 3
+    RAM = 4
+
+class Resize(enum.Enum):
+    AREA = 0
+    NEAREST = 1
+
+class RewardKind(enum.Enum):
+    GYM = 0
+    PROGRESS = 1
+    SHAPED = 2
+
+class Timing(enum.Enum):
+    VBLANK = 0
+    NES_PY = 1
+
+class Autoreset(enum.Enum):
+    NEXT_STEP = 0
+    SAME_STEP = 1
+    DISABLED = 2
+
+class ObserveSpec:
+    """What an observation looks like; all but `kind` is about pictures."""
+
+    kind: ObserveKind
+    height: int
+    width: int
+    crop_top: int  # pixels removed
+    crop_bottom: int
+    crop_left: int
+    crop_right: int
+    mask_top: int  # lines painted black
+    resize: Resize
+    def __init__(
+        self,
+        *,
+        kind: ObserveKind = ObserveKind.GRAY,
+        height: int = 84,
+        width: int = 84,
+        crop_top: int = 0,
+        crop_bottom: int = 0,
+        crop_left: int = 0,
+        crop_right: int = 0,
+        mask_top: int = 0,
+        resize: Resize = Resize.AREA,
+    ) -> None: ...
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one observation, frames not yet stacked: [height, width] gray, [height, width, 3] RGB,
+        [3 * height, width] planar, [13, 16] tiles, [1, 2048] RAM."""
+
+class RewardWeights:
+    """What the parts of a step's reward are worth; all are added, so penalties are negative."""
+
+    pixel: float  # for each pixel of new ground
+    step: float
+    flag: float
+    death: float
+    clip: float  # a step's reward is clipped to [-clip, clip]; 0 leaves it alone
+    score: float  # for each point
+    scale: float  # of everything but flag, death and milestones
+    milestone: float  # for each `milestone_interval` pixels of new ground
+    milestone_interval: int  # 0 = no milestones
+    def __init__(
+        self,
+        *,
+        pixel: float = 0.0,
+        step: float = 0.0,
+        flag: float = 0.0,
+        death: float = 0.0,
+        clip: float = 0.0,
+        score: float = 0.0,
+        scale: float = 1.0,
+        milestone: float = 0.0,
+        milestone_interval: int = 0,
+    ) -> None: ...
+
+class Rules:
+    """What steps are worth and when an episode ends. A single stage also ends with the flag, a game
+    with the princess."""
+
+    reward: RewardKind
+    weights: RewardWeights
+    end_on_life: bool  # otherwise only game over ends
+    skip_scenes: bool
+    def __init__(
+        self,
+        *,
+        reward: RewardKind = RewardKind.PROGRESS,
+        weights: RewardWeights = ...,
+        end_on_life: bool = True,
+        skip_scenes: bool = True,
+    ) -> None: ...
+
+class LaneConfig:
+    """What all lanes of a vector have in common."""
+
+    buttons: bytes  # action id -> button mask
+    frame_skip: int
+    frame_stack: int
+    observe: ObserveSpec
+    max_last_two: bool
+    rules: Rules
+    time_limit: int  # steps; 0 = none
+    stagnation_limit: int  # steps without new ground; 0 = none
+    # Start delay: frames, inclusive, drawn at each reset; 0 is used when the game would end
+    # meanwhile.
+    delay_low: int
+    delay_high: int
+    script: bytes  # button masks, one for each frame, that every episode starts with
+    sticky: float  # chance that a frame repeats the buttons of the frame before
+    timing: Timing
+    autoreset: Autoreset
+    def __init__(
+        self,
+        *,
+        buttons: bytes,
+        frame_skip: int = 4,
+        frame_stack: int = 4,
+        observe: ObserveSpec = ...,
+        max_last_two: bool = False,
+        rules: Rules = ...,
+        time_limit: int = 0,
+        stagnation_limit: int = 0,
+        delay_low: int = 0,
+        delay_high: int = 0,
+        script: bytes = b"",
+        sticky: float = 0.0,
+        timing: Timing = Timing.VBLANK,
+        autoreset: Autoreset = Autoreset.NEXT_STEP,
+    ) -> None: ...
+
 class Vector:
     """Lanes stepped by a pool of threads straight into the caller's arrays.
 
@@ -72,44 +211,16 @@ class Vector:
     def __init__(
         self,
         rom: bytes,
+        lanes: LaneConfig,
         *,
-        native: NativeProgram | None,
-        num_lanes: int,
-        num_threads: int | Threads,
         stages: Sequence[Sequence[int]],  # per lane: stages 0..31 to draw from; empty = whole game
-        buttons: bytes,  # action id -> button mask
-        frame_skip: int,
-        frame_stack: int,
-        height: int,
-        width: int,
-        gray: bool,
-        crop: tuple[int, int, int, int],  # top, bottom, left, right; pixels removed
-        mask_top: int,  # lines painted black
-        resize: str,  # "area" | "nearest"
-        max_last_two: bool,
-        reward: str,  # "gym" | "progress" | "shaped" (both)
-        # per pixel, per step, flag, death (all added, so penalties are negative), clip (a step's
-        # reward is clipped to [-clip, clip], 0 leaves it alone), and if there are nine: per point,
-        # scale (of everything but flag, death and milestones), milestone bonus and interval
-        reward_weights: Sequence[float],
-        # "life" | "game_over"; a single stage also ends with the flag, a game with the princess
-        end: str,
-        time_limit: int,  # steps; 0 = none
-        stagnation_limit: int,  # steps without new furthest x; 0 = none
-        skip_cutscenes: bool,
-        # frames, inclusive, drawn at each reset; 0 is used when the game would end meanwhile
-        start_delay: tuple[int, int],
-        sticky: float,  # chance that a frame repeats the buttons of the frame before
-        timing: str,  # "vblank" | "nes-py"
-        autoreset: str,  # "next_step" | "same_step" | "disabled"
-        simd: str,  # "auto" or one of SIMD_LEVELS
-        script: bytes = b"",  # button masks, one for each frame, that every episode starts with
-        tiles: bool = False,  # observe the 13 x 16 tile grid around Mario instead of the picture
-        planar: bool = False,  # RGB as three pictures, one below the other
+        native: NativeProgram | None = None,
+        num_threads: int | Threads = 1,
+        simd: str = "auto",  # or one of SIMD_LEVELS
     ) -> None: ...
     @property
     def obs_shape(self) -> tuple[int, ...]:
-        """(frame_stack, height, width), and 3 for RGB unless planar; oldest observation first."""
+        """(frame_stack, *ObserveSpec.shape); oldest observation first."""
     @property
     def num_lanes(self) -> int: ...
     @property
@@ -181,7 +292,7 @@ class Vector:
         """The lane's last info row."""
     def set_stages(self, lane: int, stages: Sequence[int]) -> None:
         """What the lane draws from at its next reset."""
-    def set_reward_weights(self, weights: Sequence[float]) -> None:
+    def set_reward_weights(self, weights: RewardWeights) -> None:
         """Weights of the steps from now on; saved lanes do not depend on them."""
     def set_stage_weights(self, weights: Sequence[float]) -> None:
         """How often each of the 32 stages is drawn by lanes that play it; empty: all alike."""

@@ -24,13 +24,8 @@ class ReferenceLane:
         self.config = config
         self.agent = agent
         options = lane_options(config)
-        self.vector = _engine.Vector(
-            rom,
-            native=native,
-            num_threads=1,
-            autoreset="same_step",
-            **options.engine_arguments(1),
-        )
+        same_step = _engine.Autoreset.SAME_STEP
+        self.vector = options.make_vector(rom, 1, native=native, autoreset=same_step)
         self.frame = np.zeros((1, 1, config.size, config.size), np.uint8)
         self.final = np.zeros_like(self.frame)
         self.info = np.zeros((1, len(_engine.INFO_FIELDS)), np.int32)

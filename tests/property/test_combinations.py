@@ -39,6 +39,7 @@ FEATURES: dict[str, list[dict[str, Any]]] = {
     "picture": [
         {},
         {"observation": "tiles"},
+        {"observation": "ram"},
         {"color": True, "crop_status_bar": True, "augment_brightness": 0.3},
         {"encoder": "impala", "impala_blocks": 1, "max_last_two": True},
     ],

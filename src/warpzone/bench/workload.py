@@ -155,10 +155,13 @@ class Lanes:
             frame_skip=setup.frame_skip,
             frame_stack=setup.frame_stack,
             time_limit=EPISODE_STEPS,
-        ).engine_arguments(setup.lanes)
-        program = native.load(rom) if setup.translated else None
-        engine = _engine.Vector(
-            rom, native=program, num_threads=setup.threads, autoreset="next_step", **options
+        )
+        engine = options.make_vector(
+            rom,
+            setup.lanes,
+            autoreset=_engine.Autoreset.NEXT_STEP,
+            native=native.load(rom) if setup.translated else None,
+            num_threads=setup.threads,
         )
         self.env = engine
         obs = np.empty((setup.lanes, *engine.obs_shape), np.uint8)

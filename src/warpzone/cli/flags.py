@@ -74,11 +74,14 @@ def check(config: TrainConfig) -> None:
         raise ConfigError(f"--run-name is the name of one folder, not {config.run_name!r}")
     from warpzone.collect.lanes import lane_options
     from warpzone.env.actions import action_table
+    from warpzone.env.stages import lane_stages
     from warpzone.model.spec import model_spec
 
     try:
         # One lane is enough: what lanes play does not depend on how many there are.
-        lane_options(config).engine_arguments(1)
+        options = lane_options(config)
+        lane_stages(options.stages, 1)
+        options.lane_config()
         model_spec(config, len(action_table(config.actions).masks))
     except (TypeError, ValueError) as error:
         raise ConfigError(str(error)) from error

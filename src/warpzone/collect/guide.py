@@ -52,7 +52,7 @@ class Guide:
         if weights != self._weights:
             self._weights = weights
             for group in self.groups:
-                group.vector.set_reward_weights(weights.as_tuple())
+                group.vector.set_reward_weights(weights.to_engine())
         self.starts.before(self.groups, global_step)
         if self.curriculum.active:
             chances = self.curriculum.weights().tolist()

@@ -213,12 +213,12 @@ def make_groups(
             lanes = slice(index * share, (index + 1) * share)
             options = lane_options(config)
             options = replace(options, stages=lane_stages(config, lanes))
-            vector = _engine.Vector(
+            vector = options.make_vector(
                 rom,
+                share,
+                autoreset=_engine.Autoreset.SAME_STEP,
                 native=native,
                 num_threads=threads,
-                autoreset="same_step",
-                **options.engine_arguments(share),
             )
             group = LaneGroup(vector, lanes, pinned=beside_gpu)
             undo.callback(group.close)

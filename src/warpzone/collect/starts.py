@@ -37,9 +37,8 @@ def probe(
     options = lane_options(
         config, stages=stage_name(first[0]), start_delay=0, sticky=0.0, stagnation_limit=0
     )
-    vector = _engine.Vector(
-        rom, native=native, num_threads=1, autoreset="disabled", **options.engine_arguments(count)
-    )
+    disabled = _engine.Autoreset.DISABLED
+    vector = options.make_vector(rom, count, native=native, autoreset=disabled)
     try:
         return _probe(vector, steps)
     finally:

@@ -69,8 +69,9 @@ def refusals(config: TrainConfig) -> Iterator[Refusal]:
         f"--archive-share saves lanes, which --backend {config.backend} cannot; use native",
     )
     yield (
-        other and config.observation == "tiles",
-        f"--observation tiles is made by the native engine, not by --backend {config.backend}",
+        other and config.observation != "pixels",
+        f"--observation {config.observation} is made by the native engine, not by --backend "
+        f"{config.backend}",
     )
     yield (
         other and not config.force_sync and config.num_envs > MOST_WORKERS,

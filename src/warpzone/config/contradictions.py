@@ -109,8 +109,8 @@ def _channels(config: TrainConfig) -> Iterator[Refusal]:
         f"not {given!r}",
     )
     yield (
-        bool(channels) and config.observation == "tiles",
-        "--encoder-channels is about pictures; tiles have an encoder of their own",
+        bool(channels) and config.observation != "pixels",
+        f"--encoder-channels is about pictures; {config.observation} has an encoder of its own",
     )
     nature = len(NATURE_LAYERS)
     yield (
@@ -181,8 +181,13 @@ def _stages(config: TrainConfig) -> Iterator[Refusal]:
     )
     pictures = config.color or config.crop_status_bar or config.max_last_two
     yield (
-        config.observation == "tiles" and (pictures or config.augment_brightness > 0),
-        "--observation tiles has no picture that could be coloured, cropped or made brighter",
+        config.observation != "pixels" and (pictures or config.augment_brightness > 0),
+        f"--observation {config.observation} has no picture that could be coloured, cropped or "
+        "made brighter",
+    )
+    yield (
+        config.observation == "ram" and config.augment_shift > 0,
+        "--augment-shift moves pictures and tiles; bytes of RAM have no place to be moved to",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from warpzone.env.options import TILES
+from warpzone.env.options import GRIDS
 from warpzone.env.stages import NUM_STAGES, parse_stages, stage_name
 
 #: Of one stage in an evaluation: 0 to 30 frames.
@@ -52,8 +52,8 @@ class PlayConfig:
     """Draw the stage at every reset: of the span or the list of stages, or else of all 32."""
     whole_game: bool = False
     """Play on from 1-1 through every flag with three lives, instead of single stages."""
-    observation: Literal["pixels", "tiles"] = "pixels"
-    """What is seen: the picture, or the 13 x 16 grid of tiles around Mario read from RAM."""
+    observation: Literal["pixels", "tiles", "ram"] = "pixels"
+    """What is seen: the picture, the 13 x 16 grid of tiles around Mario, or the bytes of RAM."""
     color: bool = False
     """See colours instead of shades of gray."""
     crop_status_bar: bool = False
@@ -68,8 +68,8 @@ class PlayConfig:
     @property
     def picture(self) -> tuple[int, int]:
         """Rows and columns of what a step sees; the three colours are one below the other."""
-        if self.observation == "tiles":
-            return TILES
+        if self.observation in GRIDS:
+            return GRIDS[self.observation]
         return self.size * (3 if self.color else 1), self.size
 
     @property

@@ -11,9 +11,9 @@ from warpzone import _engine
 from warpzone.env.options import Native
 
 ENGINE_AUTORESET = {
-    AutoresetMode.NEXT_STEP: "next_step",
-    AutoresetMode.SAME_STEP: "same_step",
-    AutoresetMode.DISABLED: "disabled",
+    AutoresetMode.NEXT_STEP: _engine.Autoreset.NEXT_STEP,
+    AutoresetMode.SAME_STEP: _engine.Autoreset.SAME_STEP,
+    AutoresetMode.DISABLED: _engine.Autoreset.DISABLED,
 }
 
 

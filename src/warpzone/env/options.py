@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
+from warpzone import _engine
 from warpzone.env.actions import ActionSpec, action_table
 from warpzone.env.rewards import REWARDS, RewardWeights
 from warpzone.env.script import parse_start
@@ -14,8 +15,16 @@ SCREEN_HEIGHT = 240
 SCREEN_WIDTH = 256
 #: Lines of the status bar: score, coins, world, time.
 STATUS_BAR_LINES = 32
-#: Rows and columns of the tile grid.
-TILES = (13, 16)
+#: Observations that are no pictures, by their names.
+KINDS = {"tiles": _engine.ObserveKind.TILES, "ram": _engine.ObserveKind.RAM}
+#: Their rows and columns.
+GRIDS: dict[str, tuple[int, int]] = {
+    name: (rows, columns)
+    for name, kind in KINDS.items()
+    for rows, columns in [_engine.ObserveSpec(kind=kind).shape]
+}
+OBSERVATIONS = ("pixels", *KINDS)
+TIMINGS = {"vblank": _engine.Timing.VBLANK, "nes-py": _engine.Timing.NES_PY}
 MAX_SKIP = 1024
 MAX_STACK = 64
 MAX_DELAY = 100_000
@@ -39,7 +48,7 @@ class OptionArgs(TypedDict, total=False):
     resize: str
     max_last_two: bool
     reward: str
-    reward_weights: RewardWeights | Mapping[str, float]
+    reward_weights: RewardWeights | Mapping[str, float] | None
     start_delay: Delay
     sticky: float
     end: str
@@ -79,8 +88,10 @@ class Options:
     max_last_two: bool = False
     #: `progress`, `gym` or `shaped` (both).
     reward: str = "progress"
-    #: Weights of `progress` and `shaped`.
-    reward_weights: RewardWeights | Mapping[str, float] = field(default_factory=RewardWeights)
+    #: Weights of `progress` and `shaped`; those that are not given have their defaults.
+    reward_weights: RewardWeights | Mapping[str, float] | None = field(
+        default_factory=RewardWeights
+    )
     #: Frames without input after a reset; a pair is a range to draw from.
     start_delay: Delay = 0
     #: Chance that a frame repeats the buttons of the one before.
@@ -97,7 +108,8 @@ class Options:
     timing: str = "vblank"
     #: Instruction set of drawing and resizing; all give the same pixels.
     simd: str = "auto"
-    #: `pixels`, or `tiles`: the 13 x 16 grid of tiles around Mario, read from RAM.
+    #: `pixels`; `tiles`, the 13 x 16 grid of tiles around Mario, read from RAM; or `ram`, the 2,048
+    #: bytes of RAM themselves as a row.
     obs: str = "pixels"
     #: Buttons that every episode starts with, such as `"RIGHT+B:180"`; `infos["forced"]` marks
     #: these steps, whose actions are ignored.
@@ -109,8 +121,8 @@ class Options:
         _choice("resize", self.resize, ("area", "nearest"))
         _choice("reward", self.reward, REWARDS)
         _choice("end", self.end, ("life", "game_over"))
-        _choice("timing", self.timing, ("vblank", "nes-py"))
-        _choice("obs", self.obs, ("pixels", "tiles"))
+        _choice("timing", self.timing, tuple(TIMINGS))
+        _choice("obs", self.obs, OBSERVATIONS)
         _whole("frame_skip", self.frame_skip, 1, MAX_SKIP)
         _whole("frame_stack", self.frame_stack, 1, MAX_STACK)
         _whole("time_limit", self.time_limit, 0, 2**31 - 1)
@@ -132,9 +144,9 @@ class Options:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Height and width of an observation."""
-        if self.obs == "tiles":
-            return TILES
+        """Height and width of a picture; of other observations, of their grid."""
+        if self.obs in GRIDS:
+            return GRIDS[self.obs]
         pair = _pair("size", self.size, "(height, width)")
         _whole("size", pair[0], 1, SCREEN_HEIGHT)
         _whole("size", pair[1], 1, SCREEN_WIDTH)
@@ -153,7 +165,7 @@ class Options:
     @property
     def weights(self) -> RewardWeights:
         """The reward weights, missing ones at their defaults."""
-        given = self.reward_weights
+        given = {} if self.reward_weights is None else self.reward_weights
         if isinstance(given, RewardWeights):
             return given
         if not isinstance(given, Mapping):
@@ -164,36 +176,73 @@ class Options:
                 raise ValueError(f"unknown reward weight {name!r}; they are {', '.join(known)}")
         return RewardWeights(**given)  # type: ignore[arg-type]
 
-    def engine_arguments(self, num_lanes: int) -> dict[str, Any]:
-        """Keyword arguments of `_engine.Vector`, all but the machinery around it."""
+    def observe_spec(self) -> _engine.ObserveSpec:
+        """What the engine is to show of a frame."""
         height, width = self.shape
-        return {
-            "num_lanes": num_lanes,
-            "stages": lane_stages(self.stages, num_lanes),
-            "buttons": action_table(self.actions).masks,
-            "frame_skip": self.frame_skip,
-            "frame_stack": self.frame_stack,
-            "height": height,
-            "width": width,
-            "gray": self.gray or self.obs == "tiles",
-            "crop": tuple(self.crop),
-            "mask_top": STATUS_BAR_LINES if self.mask_status_bar else 0,
-            "resize": self.resize,
-            "max_last_two": self.max_last_two,
-            "reward": self.reward,
-            "reward_weights": self.weights.as_tuple(),
-            "end": self.end,
-            "time_limit": self.time_limit,
-            "stagnation_limit": self.stagnation_limit,
-            "skip_cutscenes": self.skip_cutscenes,
-            "start_delay": self.delay,
-            "sticky": float(self.sticky),
-            "timing": self.timing,
-            "simd": self.simd,
-            "script": parse_start(self.start_script) if self.start_script else b"",
-            "tiles": self.obs == "tiles",
-            "planar": self.planar,
-        }
+        top, bottom, left, right = self.crop
+        return _engine.ObserveSpec(
+            kind=KINDS[self.obs] if self.obs in KINDS else self._picture_kind(),
+            height=height,
+            width=width,
+            crop_top=top,
+            crop_bottom=bottom,
+            crop_left=left,
+            crop_right=right,
+            mask_top=STATUS_BAR_LINES if self.mask_status_bar else 0,
+            resize=_engine.Resize[self.resize.upper()],
+        )
+
+    def lane_config(
+        self, autoreset: _engine.Autoreset = _engine.Autoreset.NEXT_STEP
+    ) -> _engine.LaneConfig:
+        """What the engine is told about lanes of these options; ValueError or TypeError if one of
+        them makes no sense."""
+        low, high = self.delay
+        return _engine.LaneConfig(
+            buttons=action_table(self.actions).masks,
+            frame_skip=self.frame_skip,
+            frame_stack=self.frame_stack,
+            observe=self.observe_spec(),
+            max_last_two=self.max_last_two,
+            rules=_engine.Rules(
+                reward=_engine.RewardKind[self.reward.upper()],
+                weights=self.weights.to_engine(),
+                end_on_life=self.end == "life",
+                skip_scenes=self.skip_cutscenes,
+            ),
+            time_limit=self.time_limit,
+            stagnation_limit=self.stagnation_limit,
+            delay_low=low,
+            delay_high=high,
+            script=parse_start(self.start_script) if self.start_script else b"",
+            sticky=self.sticky,
+            timing=TIMINGS[self.timing],
+            autoreset=autoreset,
+        )
+
+    def make_vector(
+        self,
+        rom: bytes,
+        num_lanes: int,
+        *,
+        autoreset: _engine.Autoreset,
+        native: _engine.NativeProgram | None = None,
+        num_threads: int | _engine.Threads = 1,
+    ) -> _engine.Vector:
+        """The engine's lanes with these options."""
+        return _engine.Vector(
+            rom,
+            self.lane_config(autoreset),
+            stages=lane_stages(self.stages, num_lanes),
+            native=native,
+            num_threads=num_threads,
+            simd=self.simd,
+        )
+
+    def _picture_kind(self) -> _engine.ObserveKind:
+        if self.gray:
+            return _engine.ObserveKind.GRAY
+        return _engine.ObserveKind.PLANAR if self.planar else _engine.ObserveKind.RGB
 
 
 def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -1,8 +1,11 @@
 """Rewards: the presets the engine computes, their weights, and how weights change over a run."""
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from numbers import Real
+from typing import Any
+
+from warpzone import _engine
 
 #: `progress` pays for new ground; `gym` is the reward of gym-super-mario-bros 7.4.0; `shaped` is
 #: the sum of both.
@@ -23,7 +26,7 @@ SHAPING_FIELDS = (
 
 @dataclass(frozen=True)
 class RewardWeights:
-    """Weights of the `progress` and `shaped` rewards, in the order the engine takes them:
+    """Weights of the `progress` and `shaped` rewards, named as the engine names them:
 
     `scale * (pixel * new ground + score * points + step [+ gym]) + flag + death + milestones`.
     """
@@ -59,9 +62,12 @@ class RewardWeights:
                     f"the reward weight {name!r} must not be negative, and is {getattr(self, name)}"
                 )
 
-    def as_tuple(self) -> tuple[float, ...]:
+    def to_engine(self) -> _engine.RewardWeights:
         """The weights as the engine takes them."""
-        return tuple(float(value) for value in astuple(self))
+        values: dict[str, Any] = {term.name: getattr(self, term.name) for term in fields(self)}
+        # Any real number will do here; the engine counts whole pixels.
+        values["milestone_interval"] = int(self.milestone_interval)
+        return _engine.RewardWeights(**values)
 
 
 @dataclass(frozen=True)

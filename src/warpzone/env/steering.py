@@ -26,7 +26,7 @@ class Steering:
         """Weights of the steps from now on, for annealing; a mapping's others are the defaults."""
         if not isinstance(weights, RewardWeights):
             weights = RewardWeights(**weights)  # type: ignore[arg-type]
-        self._live().set_reward_weights(weights.as_tuple())
+        self._live().set_reward_weights(weights.to_engine())
 
     def shaping(self) -> dict[str, float]:
         """What shaping added since the last call: the `env_shaping_*` diagnostics of all lanes."""

@@ -1,9 +1,9 @@
 """Many games at once, as a Gymnasium vector environment."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from gymnasium import spaces
@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from warpzone import _engine
 from warpzone.env import machinery, seeds
-from warpzone.env.actions import ActionSpec, action_table
+from warpzone.env.actions import action_table
 from warpzone.env.buffers import BufferPool
 from warpzone.env.infos import InfoBlock, InfoBuilder
 from warpzone.env.lane_access import LaneAccess
-from warpzone.env.options import Delay, Native, Options, Size
-from warpzone.env.rewards import RewardWeights
-from warpzone.env.stages import StageSpec
+from warpzone.env.options import Native, OptionArgs, Options
 from warpzone.env.steering import Restarts, Steering
 
 Obs = NDArray[np.uint8]
@@ -50,62 +48,18 @@ class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
         num_envs: int = 1,
         *,
         num_threads: int | None = None,
-        stages: StageSpec = "1-1",
         rom: str | bytes | os.PathLike[str] | None = None,
-        actions: ActionSpec = "simple",
-        frame_skip: int = 4,
-        frame_stack: int = 4,
-        size: Size = 84,
-        gray: bool = True,
-        crop: tuple[int, int, int, int] = (0, 0, 0, 0),
-        mask_status_bar: bool = False,
-        resize: str = "area",
-        max_last_two: bool = False,
-        reward: str = "progress",
-        reward_weights: RewardWeights | Mapping[str, float] | None = None,
-        start_delay: Delay = 0,
-        sticky: float = 0.0,
-        end: str = "life",
-        time_limit: int = 0,
-        stagnation_limit: int = 0,
-        skip_cutscenes: bool = True,
-        timing: str = "vblank",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         batch_size: int | None = None,
         native: Native = "auto",
-        simd: str = "auto",
-        obs: str = "pixels",
-        start_script: str = "",
-        planar: bool = False,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
+        **options: Unpack[OptionArgs],
     ) -> None:
         super().__init__()
-        self.options = Options(
-            stages=stages,
-            actions=actions,
-            frame_skip=frame_skip,
-            frame_stack=frame_stack,
-            size=size,
-            gray=gray,
-            crop=crop,
-            mask_status_bar=mask_status_bar,
-            resize=resize,
-            max_last_two=max_last_two,
-            reward=reward,
-            reward_weights=RewardWeights() if reward_weights is None else reward_weights,
-            start_delay=start_delay,
-            sticky=sticky,
-            end=end,
-            time_limit=time_limit if max_episode_steps is None else max_episode_steps,
-            stagnation_limit=stagnation_limit,
-            skip_cutscenes=skip_cutscenes,
-            timing=timing,
-            simd=simd,
-            obs=obs,
-            start_script=start_script,
-            planar=planar,
-        )
+        if max_episode_steps is not None:
+            options["time_limit"] = max_episode_steps
+        self.options = chosen = Options(**options)
         self.num_envs = machinery.count("num_envs", num_envs, MAX_LANES)
         self.autoreset_mode = machinery.autoreset_mode(autoreset_mode)
         num_envs = self.num_envs
@@ -114,20 +68,20 @@ class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
         self.metadata = {
             **self.metadata,
             "autoreset_mode": self.autoreset_mode,
-            "render_fps": max(1, round(60 / frame_skip)),
+            "render_fps": max(1, round(60 / chosen.frame_skip)),
         }
-        self.action_names = action_table(actions).names
+        self.action_names = action_table(chosen.actions).names
 
         image = machinery.rom_image(rom)
-        program = machinery.native_program(image, native, timing)
+        program = machinery.native_program(image, native, chosen.timing)
         #: Whether frames run as translated code rather than in the interpreter.
         self.native = program is not None
-        self._engine = _engine.Vector(
+        self._engine = chosen.make_vector(
             image,
+            num_envs,
+            autoreset=machinery.ENGINE_AUTORESET[self.autoreset_mode],
             native=program,
             num_threads=machinery.threads(num_threads, num_envs),
-            autoreset=machinery.ENGINE_AUTORESET[self.autoreset_mode],
-            **self.options.engine_arguments(num_envs),
         )
         self._process = os.getpid()
         self._started = False

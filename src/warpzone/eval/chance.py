@@ -35,13 +35,8 @@ def _seeds(
     rom: bytes, native: _engine.NativeProgram | None, stages: str, low: int, high: int
 ) -> dict[int, int]:
     options = Options(stages=stages, start_delay=(low, high), frame_stack=1, size=8)
-    vector = _engine.Vector(
-        rom,
-        native=native,
-        num_threads=1,
-        autoreset="disabled",
-        **options.engine_arguments(_TRIED),
-    )
+    disabled = _engine.Autoreset.DISABLED
+    vector = options.make_vector(rom, _TRIED, native=native, autoreset=disabled)
     obs = np.zeros((_TRIED, *vector.obs_shape), np.uint8)
     info = np.zeros((_TRIED, len(_engine.INFO_FIELDS)), np.int32)
     found: dict[int, int] = {}

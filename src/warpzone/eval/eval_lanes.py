@@ -55,12 +55,12 @@ class EvalLanes:
                 **changes,
             },
         )
-        self.vector = _engine.Vector(
+        self.vector = options.make_vector(
             rom,
+            count,
+            autoreset=_engine.Autoreset.DISABLED,
             native=native,
             num_threads=min(config.num_threads or cores(), count),
-            autoreset="disabled",
-            **options.engine_arguments(count),
         )
         height, width = self.vector.obs_shape[-2:]
         self._frames = np.zeros((count, 1, height, width), np.uint8)

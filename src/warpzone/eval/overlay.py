@@ -11,7 +11,7 @@ from PIL import Image as Pillow
 from PIL import ImageDraw, ImageFont
 
 from warpzone.env.actions import BUTTONS
-from warpzone.env.options import TILES
+from warpzone.env.options import GRIDS
 from warpzone.eval.performance import Shot
 from warpzone.media.pictures import enlarge
 
@@ -26,6 +26,8 @@ FAINT = (92, 99, 112)
 HOT = (255, 92, 80)
 COOL = (98, 168, 255)
 ENDS = {"flag": (90, 220, 120), "death": (255, 70, 60), "stuck": (255, 205, 60)}
+#: Rows of the block that RAM is shown as.
+RAM_ROWS = 32
 #: Steps that the curve of the value goes back.
 HISTORY = 96
 
@@ -141,11 +143,14 @@ class Panel:
 
 
 def visible(seen: Image) -> Image:
-    """An observation for people: colours side by side in a pixel, tiles as shades of gray."""
+    """An observation for people: colours side by side in a pixel, tiles as shades of gray, RAM as
+    a block with a shade for each byte."""
     height, width = seen.shape
     if height == 3 * width:
         return np.ascontiguousarray(np.moveaxis(seen.reshape(3, width, width), 0, -1))
-    if (height, width) == TILES:
+    if (height, width) == GRIDS["ram"]:
+        return seen.reshape(RAM_ROWS, -1)
+    if (height, width) == GRIDS["tiles"]:
         return (seen.astype(np.float32) * (255.0 / max(1, int(seen.max())))).astype(np.uint8)
     return seen
 

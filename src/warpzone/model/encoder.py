@@ -9,7 +9,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from warpzone.model.init import RELU_GAIN, orthogonal
 from warpzone.model.spec import ModelSpec
-from warpzone.model.stem import FrameConvolution, PatchConvolution
+from warpzone.model.stem import SCALE, FrameConvolution, PatchConvolution, working_dtype
 
 
 class NatureEncoder(nn.Module):
@@ -101,11 +101,35 @@ class TilesEncoder(nn.Module):
         return features
 
 
-Encoder = NatureEncoder | ImpalaEncoder | TilesEncoder
+class RamEncoder(nn.Module):
+    """Two linear layers over bytes of RAM / 255."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        super().__init__()
+        (width,) = spec.scaled_channels
+        self.first = nn.Linear(spec.planes * spec.height * spec.width, width)
+        self.linear = nn.Linear(width, spec.scaled_features)
+        orthogonal(self.first, RELU_GAIN)
+        orthogonal(self.linear, RELU_GAIN)
+
+    def forward(self, frames: Tensor) -> Tensor:
+        values = frames.flatten(1).to(working_dtype(frames))
+        features: Tensor = self.linear(
+            F.relu(F.linear(values, self.first.weight * SCALE, self.first.bias))
+        )
+        return features
+
+
+Encoder = NatureEncoder | ImpalaEncoder | TilesEncoder | RamEncoder
+
+_ENCODERS: dict[str, type[Encoder]] = {
+    "nature": NatureEncoder,
+    "impala": ImpalaEncoder,
+    "tiles": TilesEncoder,
+    "ram": RamEncoder,
+}
 
 
 def make_encoder(spec: ModelSpec) -> Encoder:
     """The encoder that `spec` names."""
-    if spec.encoder == "tiles":
-        return TilesEncoder(spec)
-    return NatureEncoder(spec) if spec.encoder == "nature" else ImpalaEncoder(spec)
+    return _ENCODERS[spec.encoder](spec)

@@ -6,10 +6,15 @@ from math import isfinite
 from warpzone.config import TrainConfig
 from warpzone.config.network import NATURE_LAYERS
 
-ENCODERS = ("nature", "impala", "tiles")
+ENCODERS = ("nature", "impala", "tiles", "ram")
 MEMORIES = ("none", "gru", "lstm", "gtrxl")
 
-DEFAULT_CHANNELS = {"nature": (32, 64, 64), "impala": (16, 32, 32), "tiles": (32, 64)}
+DEFAULT_CHANNELS = {
+    "nature": (32, 64, 64),
+    "impala": (16, 32, 32),
+    "tiles": (32, 64),
+    "ram": (256,),
+}
 #: The same for small pictures, in which those would leave a single place.
 SMALL_NATURE_LAYERS = ((6, 3), (4, 2), (3, 1))
 SMALL = 56
@@ -29,9 +34,11 @@ class ModelSpec:
     width: int = 84
     #: 1 for gray; 3 for colours, each a picture of its own, one below the other.
     colors: int = 1
-    #: `nature` (three plain convolutions), `impala` (residual stages) or `tiles` (small grids).
+    #: `nature` (three plain convolutions), `impala` (residual stages), `tiles` (small grids) or
+    #: `ram` (two linear layers).
     encoder: str = "nature"
-    #: Channels of each convolution (nature) or stage (impala); () is the encoder's usual.
+    #: Channels of each convolution (nature) or stage (impala), or the width of the first layer
+    #: (ram); () is the encoder's usual.
     channels: tuple[int, ...] = ()
     #: Residual blocks in a stage of impala.
     blocks: int = 2
@@ -115,6 +122,8 @@ class ModelSpec:
             return size
         if self.encoder == "tiles":
             return (size + 1) // 2
+        if self.encoder == "ram":
+            return size
         for _ in self.scaled_channels:
             size = (size + 1) // 2
         return size
@@ -128,8 +137,9 @@ class ModelSpec:
             raise ValueError(f"channels must all be at least 1, and are {self.channels}")
         usual = len(DEFAULT_CHANNELS[self.encoder])
         if self.encoder != "impala" and len(self.channels) not in (0, usual):
+            layers = "hidden layer" if self.encoder == "ram" else "convolutions"
             raise ValueError(
-                f"the {self.encoder} encoder has {usual} convolutions and needs as many "
+                f"the {self.encoder} encoder has {usual} {layers} and needs as many "
                 f"channels, not {len(self.channels)}"
             )
 
@@ -153,7 +163,7 @@ def model_spec(config: TrainConfig, actions: int) -> ModelSpec:
         height=config.picture[0] // (3 if config.color else 1),
         width=config.picture[1],
         colors=3 if config.color else 1,
-        encoder="tiles" if config.observation == "tiles" else config.encoder,
+        encoder=config.encoder if config.observation == "pixels" else config.observation,
         channels=config.channels,
         blocks=config.impala_blocks,
         features=config.hidden_size,

@@ -129,13 +129,8 @@ def check_native(
     """The native engine, timed as nes-py is, must hold the same RAM and the same results after the
     same seeds and actions: no stub can know them."""
     options = replace(OPTIONS, timing="nes-py")
-    vector = _engine.Vector(
-        roms.find(None),
-        native=None,
-        num_threads=1,
-        autoreset="same_step",
-        **options.engine_arguments(lanes.num_lanes),
-    )
+    same_step = _engine.Autoreset.SAME_STEP
+    vector = options.make_vector(roms.find(None), lanes.num_lanes, autoreset=same_step)
     ours = {name: np.zeros_like(array) for name, array in arrays.items()}
     vector.seed(seeds)
     vector.reset(None, ours["obs"], ours["info"])

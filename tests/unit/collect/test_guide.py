@@ -161,9 +161,7 @@ def test_archived_starts_lead_through_what_was_seen() -> None:
     assert collector.guide.metrics()["archive_size"] == len(archive.moments)
     options = lane_options(config)
     image = rom.find(None)
-    vector = _engine.Vector(
-        image, native=None, num_threads=1, autoreset="same_step", **options.engine_arguments(1)
-    )
+    vector = options.make_vector(image, 1, autoreset=_engine.Autoreset.SAME_STEP)
     obs = np.zeros((1, *vector.obs_shape), np.uint8)
     info = np.zeros((1, len(_engine.INFO_FIELDS)), np.int32)
     reward, ends = np.zeros(1, np.float32), np.zeros((2, 1), np.bool_)
@@ -318,6 +316,8 @@ def test_curriculum_follows_learning() -> None:
         ({"auto_bootstrap_threshold": 7}, "--auto-bootstrap-frames"),
         ({"actions": "NOOP;LEFT", "scripted_forward_frames": 7}, "RIGHT"),
         ({"observation": "tiles", "color": True}, "no picture"),
+        ({"observation": "ram", "crop_status_bar": True}, "--observation ram has no picture"),
+        ({"observation": "ram", "augment_shift": 2}, "have no place to be moved to"),
         ({"archive_share": 1.5}, "0..1"),
     ],
 )
@@ -356,6 +356,7 @@ def test_a_span_gives_each_lane_a_stage() -> None:
     ("changes", "picture"),
     [
         ({"observation": "tiles", "memory": "gru", "minibatch": 16}, (13, 16)),
+        ({"observation": "ram"}, (1, 2048)),
         ({"color": True}, (108, 36)),
         ({"color": True, "augment_shift": 3, "augment_brightness": 0.2}, (108, 36)),
         ({"crop_status_bar": True, "max_last_two": True, "augment_shift": 2}, (36, 36)),

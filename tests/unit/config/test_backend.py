@@ -17,6 +17,7 @@ from warpzone.env.backends.interface import BackendError
         ({"backend": "retro", "force_sync": True}, "one game in a process"),
         ({"backend": "nes-py", "archive_share": 0.5}, "--archive-share saves lanes"),
         ({"backend": "nes-py", "observation": "tiles"}, "made by the native engine"),
+        ({"backend": "nes-py", "observation": "ram"}, "--observation ram is made by the native"),
         ({"backend": "nes-py", "num_envs": 256}, "a process for each lane"),
         ({"enable_ram_x_parse": True}, "native always tells x"),
         ({"backend": "a:b", "ram_x_high_addr": "0x0800"}, r"0x0000\.\.0x07FF"),

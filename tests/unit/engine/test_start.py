@@ -19,10 +19,9 @@ OPTIONS = Options(size=42, frame_stack=1, stages="1-1", time_limit=20, start_del
 
 
 def make(num_threads: int | _engine.Threads = 2) -> _engine.Vector:
-    vector = _engine.Vector(
-        rom.find("eu"), native=None, num_threads=num_threads, autoreset="same_step",
-        **OPTIONS.engine_arguments(LANES),
-    )  # fmt: skip
+    same_step = _engine.Autoreset.SAME_STEP
+    image = rom.find("eu")
+    vector = OPTIONS.make_vector(image, LANES, autoreset=same_step, num_threads=num_threads)
     vector.seed(list(range(LANES)))
     return vector
 

@@ -1,37 +1,113 @@
 """Options are checked before the engine sees them; buffers are never taken from a caller."""
 
+import pickle
+from dataclasses import astuple, fields
 from typing import Any
 
 import numpy as np
 import pytest
 
+from warpzone import _engine, rom
 from warpzone.env.buffers import BufferPool
 from warpzone.env.infos import InfoBuilder
-from warpzone.env.options import Options
+from warpzone.env.options import OptionArgs, Options
 from warpzone.env.rewards import RewardWeights
+from warpzone.env.stages import lane_stages
 from warpzone.env.vector import MarioVectorEnv
 
 
 def test_defaults_are_the_documented_ones() -> None:
-    arguments = Options().engine_arguments(2)
-    assert arguments["stages"] == [(0,), (0,)]
-    assert len(arguments["buttons"]) == 7
-    assert (arguments["frame_skip"], arguments["frame_stack"]) == (4, 4)
-    assert (arguments["height"], arguments["width"], arguments["gray"]) == (84, 84, True)
-    assert arguments["reward"] == "progress"
-    assert arguments["timing"] == "vblank"
-    assert arguments["start_delay"] == (0, 0)
-    assert arguments["mask_top"] == 0
+    options = Options()
+    lanes = options.lane_config()
+    assert lane_stages(options.stages, 2) == [(0,), (0,)]
+    assert len(lanes.buttons) == 7
+    assert (lanes.frame_skip, lanes.frame_stack) == (4, 4)
+    assert (lanes.observe.height, lanes.observe.width) == (84, 84)
+    assert lanes.observe.kind is _engine.ObserveKind.GRAY
+    assert lanes.rules.reward is _engine.RewardKind.PROGRESS
+    assert lanes.timing is _engine.Timing.VBLANK
+    assert (lanes.delay_low, lanes.delay_high) == (0, 0)
+    assert lanes.observe.mask_top == 0
 
 
 def test_short_forms() -> None:
     options = Options(size=(60, 80), start_delay=(3, 30), mask_status_bar=True)
-    arguments = options.engine_arguments(1)
-    assert (arguments["height"], arguments["width"]) == (60, 80)
-    assert arguments["start_delay"] == (3, 30)
-    assert arguments["mask_top"] == 32
+    lanes = options.lane_config()
+    assert (lanes.observe.height, lanes.observe.width) == (60, 80)
+    assert (lanes.delay_low, lanes.delay_high) == (3, 30)
+    assert lanes.observe.mask_top == 32
     assert Options(start_delay=5).delay == (5, 5)
     assert Options(reward_weights={"flag": 50.0}).weights == RewardWeights(flag=50.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "shape"),
+    [
+        ({}, "GRAY", (84, 84)),
+        ({"gray": False}, "RGB", (84, 84, 3)),
+        ({"gray": False, "planar": True}, "PLANAR", (252, 84)),
+        ({"obs": "tiles"}, "TILES", (13, 16)),
+        ({"obs": "tiles", "gray": False, "size": 42}, "TILES", (13, 16)),
+        ({"obs": "ram"}, "RAM", (1, 2048)),
+    ],
+)
+def test_kinds_of_observation(options: dict[str, Any], kind: str, shape: tuple[int, ...]) -> None:
+    spec = Options(**options).observe_spec()
+    assert spec.kind.name == kind
+    assert spec.shape == shape
+
+
+def test_environments_take_every_option() -> None:
+    assert list(OptionArgs.__annotations__) == [option.name for option in fields(Options)]
+
+
+def test_reward_terms_have_one_name() -> None:
+    """What Python calls a weight is what the engine calls it, and arrives there as it is."""
+    engine = [name for name in vars(_engine.RewardWeights) if not name.startswith("_")]
+    assert engine == [term.name for term in fields(RewardWeights)]
+    weights = RewardWeights(*(index + 0.5 for index in range(len(engine) - 1)), 7)
+    given = weights.to_engine()
+    assert [getattr(given, name) for name in engine] == [*astuple(weights)]
+
+
+def test_the_engine_refuses_fields_by_name() -> None:
+    with pytest.raises(TypeError, match="there is no coin; the fields are pixel, step, flag"):
+        _engine.RewardWeights(coin=1.0)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="frame_skip cannot be 'often'"):
+        _engine.LaneConfig(buttons=b"\0", frame_skip="often")  # type: ignore[arg-type]
+    lanes = Options().lane_config()
+    with pytest.raises(TypeError, match="observe cannot be 3"):
+        lanes.observe = 3  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"frame_skip": 0}, r"frame_skip must be in 1\.\.1024, and is 0"),
+        ({"buttons": b""}, "buttons must hold 1 to 256 actions, and holds 0"),
+        ({"sticky": 1.0}, r"sticky must be a chance in \[0, 1\)"),
+        ({"observe": _engine.ObserveSpec(height=0)}, "observation size is 0 x 84"),
+        (
+            {"rules": _engine.Rules(weights=_engine.RewardWeights(score=float("nan")))},
+            "the reward weight score must be a finite number",
+        ),
+        (
+            {"rules": _engine.Rules(weights=_engine.RewardWeights(milestone_interval=-1))},
+            r"the reward weight milestone_interval must be in 0\.\.1000000 pixels",
+        ),
+    ],
+)
+def test_the_engine_refuses_values_by_name(change: dict[str, Any], sentence: str) -> None:
+    lanes = Options().lane_config()
+    for name, value in change.items():
+        setattr(lanes, name, value)
+    with pytest.raises(ValueError, match=sentence):
+        _engine.Vector(rom.find("eu"), lanes, stages=[[0]])
+
+
+def test_engine_settings_can_be_sent_to_other_processes() -> None:
+    lanes = Options(obs="ram", reward_weights={"flag": 50.0}).lane_config()
+    assert repr(pickle.loads(pickle.dumps(lanes))) == repr(lanes)
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
@@ -49,6 +125,12 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert obs.shape == (1, 4, 42, 42)
     assert 4 <= infos["start_delay"][0] <= 9
     env.close()
+
+
+def checked(options: Options) -> _engine.LaneConfig:
+    """Everything that the engine is told."""
+    lane_stages(options.stages, 1)
+    return options.lane_config()
 
 
 @pytest.mark.parametrize(
@@ -82,12 +164,13 @@ def test_numbers_of_numpy_are_numbers() -> None:
         ("timing", "pal", ValueError),
         ("stages", "0-1", ValueError),
         ("actions", "all", ValueError),
+        ("obs", "sound", ValueError),
     ],
 )
 def test_bad_values_are_refused_by_name(name: str, value: Any, error: type[Exception]) -> None:
     said = {"stages": "0-1", "actions": "action set", "reward_weights": "coin"}.get(name, name)
     with pytest.raises(error, match=said):
-        Options(**{name: value}).engine_arguments(1)
+        checked(Options(**{name: value}))
 
 
 def test_pool_reuses_only_what_nobody_holds() -> None:

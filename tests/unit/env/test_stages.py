@@ -79,10 +79,9 @@ def test_seed_lists() -> None:
 
 
 def test_reward_weights_are_checked() -> None:
-    assert RewardWeights(pixel=1, step=2, flag=3, death=4, clip=5).as_tuple() == (
-        *(1, 2, 3, 4, 5),
-        *(0, 1, 0, 0),
-    )
+    given = RewardWeights(pixel=1, step=2, flag=3, death=4, clip=5).to_engine()
+    assert (given.pixel, given.step, given.flag, given.death, given.clip) == (1, 2, 3, 4, 5)
+    assert (given.score, given.scale, given.milestone, given.milestone_interval) == (0, 1, 0, 0)
     with pytest.raises(ValueError, match="'flag'"):
         RewardWeights(flag=float("nan"))
     with pytest.raises(ValueError, match="clip"):

@@ -160,6 +160,22 @@ def test_tiles(rom: bytes) -> None:
     assert ((obs == 144).sum((2, 3)) == 1).all()
 
 
+def test_ram(rom: bytes) -> None:
+    env = MarioVectorEnv(2, rom=rom, obs="ram", frame_stack=2, num_threads=1)
+    before, _ = env.reset(seed=0)
+    assert env.single_observation_space.shape == before.shape[1:] == (2, 1, 2048)
+    first = env.rams()
+    obs = env.step(np.ones(2, np.int64))[0]
+    np.testing.assert_array_equal(obs[:, 0, 0], first)
+    np.testing.assert_array_equal(obs[:, 1, 0], env.rams())
+    assert not np.array_equal(obs[:, 0], obs[:, 1])
+    # Saved and put back, the bytes of earlier frames included.
+    state = env.save(0)
+    env.step(np.ones(2, np.int64))
+    env.load(0, state)
+    np.testing.assert_array_equal(env.observation(0), obs[0])
+
+
 def test_planar_colours(rom: bytes) -> None:
     usual = MarioVectorEnv(1, rom=rom, gray=False, size=40)
     planar = MarioVectorEnv(1, rom=rom, gray=False, size=40, planar=True)

@@ -46,9 +46,8 @@ def one_lane(
         sticky=0.0,
         **{"time_limit": 0, **changes},
     )
-    vector = _engine.Vector(
-        image, native=program, num_threads=1, autoreset="disabled", **options.engine_arguments(1)
-    )
+    disabled = _engine.Autoreset.DISABLED
+    vector = options.make_vector(image, 1, native=program, autoreset=disabled)
     obs = np.zeros((1, *vector.obs_shape), np.uint8)
     info = np.zeros((1, len(_engine.INFO_FIELDS)), np.int32)
     vector.seed([0])
@@ -102,7 +101,13 @@ def reference(
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"memory": "gru", "previous_action": True}, {"color": True}, {"observation": "tiles"}],
+    [
+        {},
+        {"memory": "gru", "previous_action": True},
+        {"color": True},
+        {"observation": "tiles"},
+        {"observation": "ram"},
+    ],
 )
 def test_as_one_lane_at_a_time(changes: dict[str, Any], image: bytes, program: Any) -> None:
     config = tiny(**changes)

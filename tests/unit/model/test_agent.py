@@ -115,11 +115,15 @@ def test_acting_does_not_look_at_the_numbers(memory: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"encoder": "vit"}, "the encoder must be one of nature, impala, tiles, not 'vit'"),
+        ({"encoder": "vit"}, "the encoder must be one of nature, impala, tiles, ram, not 'vit'"),
         ({"memory": "rnn"}, "the memory must be one of none, gru, lstm, gtrxl, not 'rnn'"),
         ({"actions": 0}, "actions must be at least 1, and is 0"),
         ({"height": 26}, "frames of 26x36 are too small for the nature encoder"),
         ({"channels": (8, 8)}, "3 convolutions and needs as many channels, not 2"),
+        (
+            {"encoder": "ram", "channels": (8, 8)},
+            "1 hidden layer and needs as many channels, not 2",
+        ),
         ({"channels": (8, 0, 8)}, "channels must all be at least 1"),
         ({"width_multiplier": 0.0}, "width_multiplier must be above 0"),
         ({"noisy_sigma": math.nan}, "noisy_sigma must be above 0"),

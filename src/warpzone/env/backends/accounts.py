@@ -6,11 +6,10 @@ numbers. There is no loop over lanes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
+from warpzone import _engine
 from warpzone.env.backends import signals
 from warpzone.env.backends.interface import WHOLE_GAME, Bools, Bytes, Floats, Ints
 from warpzone.env.infos import COLUMN
@@ -22,8 +21,6 @@ REMEMBERED_AREAS = 8
 #: A maze's loop can set Mario back past the start of its map, where x wraps around: such an x is no
 #: ground.
 WRAPPED_X = 0x8000
-#: Score, scale, milestone and its interval, where only the first five weights are given.
-_MORE_WEIGHTS = (0.0, 1.0, 0.0, 0.0)
 
 
 class Ground:
@@ -88,7 +85,7 @@ class Accounts:
         self._end_on_life = options.end == "life"
         self._time_limit = options.time_limit
         self._stagnation_limit = options.stagnation_limit
-        self.set_weights(options.weights.as_tuple())
+        self.set_weights(options.weights.to_engine())
         self.ground = Ground(lanes)
         self.x_last: Ints = np.zeros(lanes, np.int32)
         self.time_last: Ints = np.zeros(lanes, np.int32)
@@ -107,9 +104,9 @@ class Accounts:
         self._last: Floats = np.zeros((lanes, 3), np.float32)
         self.begin_step()
 
-    def set_weights(self, weights: Sequence[float]) -> None:
-        """The engine's five or nine reward weights, for the steps from now on."""
-        self._weights = np.array([*weights, *_MORE_WEIGHTS[len(weights) - 5 :]], np.float32)
+    def set_weights(self, weights: _engine.RewardWeights) -> None:
+        """The engine's reward weights, for the steps from now on."""
+        self._weights = weights
 
     def take_shaping(self) -> list[float]:
         """The engine's eight numbers on shaping over all lanes; starts counting anew."""
@@ -190,7 +187,10 @@ class Accounts:
         if self._kind == "gym":
             self._count(np.zeros(len(before), np.float32))
             return self.gym_reward.astype(np.float32)
-        pixel, step, flag, death, clip, score, scale, milestone, interval = self._weights
+        w = self._weights
+        pixel, step, flag, death = map(np.float32, (w.pixel, w.step, w.flag, w.death))
+        clip, score, scale = map(np.float32, (w.clip, w.score, w.scale))
+        milestone, interval = np.float32(w.milestone), w.milestone_interval
         zero = np.float32(0)
         shaping: Floats = pixel * self.pixels.astype(np.float32)
         shaping = shaping + score * self.points.astype(np.float32)
@@ -201,14 +201,14 @@ class Accounts:
         reward = reward * scale + np.where(self.flag, flag, zero)
         reward = reward + np.where(self.death, death, zero)
         if interval >= 1:
-            passed = self.ground_covered // int(interval) - before // int(interval)
+            passed = self.ground_covered // interval - before // interval
             reward = reward + milestone * passed.astype(np.float32)
         return np.clip(reward, -clip, clip) if clip > 0 else reward
 
     def _count(self, shaping: Floats) -> None:
         self._last[:, 0] = self.pixels
         self._last[:, 1] = shaping
-        self._last[:, 2] = shaping * self._weights[6]
+        self._last[:, 2] = shaping * np.float32(self._weights.scale)
         self._sums[:, :3] += self._last
         self._sums[:, 3] += self.score_unread
         self._sums[:, 4] += 1

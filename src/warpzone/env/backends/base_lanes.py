@@ -120,7 +120,7 @@ class LocalLanes(BackendLanes):
             self._begin_all(np.flatnonzero(ended).tolist())
         obs[:], info[:] = self._history, self._info
 
-    def set_reward_weights(self, weights: Sequence[float]) -> None:
+    def set_reward_weights(self, weights: _engine.RewardWeights) -> None:
         """Rewards of the steps from now on."""
         self._accounts.set_weights(weights)
 

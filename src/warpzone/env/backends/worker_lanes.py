@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from warpzone import _engine
 from warpzone.env.backends.base_lanes import BackendLanes
 from warpzone.env.backends.diagnostics import Diagnostics, last_marker, new_folder
 from warpzone.env.backends.interface import (
@@ -269,9 +270,9 @@ class WorkerLanes(BackendLanes):
         self._orders[name] = values
         self._tell(range(self.num_lanes), name, values)
 
-    def set_reward_weights(self, weights: Sequence[float]) -> None:
+    def set_reward_weights(self, weights: _engine.RewardWeights) -> None:
         """Rewards of the steps from now on."""
-        self._order("set_reward_weights", list(weights))
+        self._order("set_reward_weights", weights)
 
     def set_stage_weights(self, weights: Sequence[float]) -> None:
         """Of the 32 stages, for all draws from now on; empty is all alike."""

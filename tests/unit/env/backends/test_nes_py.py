@@ -31,10 +31,9 @@ SHAPED = {"pixel": 0.05, "score": 0.025, "scale": 0.3, "milestone": 2.0, "milest
 
 def native_twin(options: Options, lanes: int) -> Rig:
     """The engine's own lanes, timed as nes-py."""
-    arguments = replace(options, timing="nes-py").engine_arguments(lanes)
+    timed = replace(options, timing="nes-py")
     image = roms.load_stored("eu").data
-    made = _engine.Vector(image, native=None, num_threads=1, autoreset="same_step", **arguments)
-    return Rig(made)
+    return Rig(timed.make_vector(image, lanes, autoreset=_engine.Autoreset.SAME_STEP))
 
 
 class Pair:
@@ -108,7 +107,8 @@ def test_forced_buttons_and_changed_weights() -> None:
         pair.each("force", [0], bytes([0x82]) * 200)
         for step in range(40):
             if step == 5:
-                pair.each("set_reward_weights", [0.2, -0.1, 9.0, -3.0, 0.0])
+                weights = _engine.RewardWeights(pixel=0.2, step=-0.1, flag=9.0, death=-3.0)
+                pair.each("set_reward_weights", weights)
             pair.step(0)
             if pair.ends:
                 break

@@ -30,10 +30,7 @@ def test_start_is_that_of_the_native_engine() -> None:
         game.reset(1)
         options = Options(frame_stack=1, size=84)
         image = roms.load_stored("eu").data
-        arguments = options.engine_arguments(1)
-        vector = _engine.Vector(
-            image, native=None, num_threads=1, autoreset="same_step", **arguments
-        )
+        vector = options.make_vector(image, 1, autoreset=_engine.Autoreset.SAME_STEP)
         ours = Rig(vector)
         ours.reset(1)
         names = ("x_pos", "y_pos", "coins", "score", "furthest_x", "player_state")

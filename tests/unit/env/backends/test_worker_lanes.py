@@ -13,6 +13,7 @@ import pytest
 from backend_games import DIE, FAIL, HANG
 from backend_rigs import QUICK, Rig, rig
 
+from warpzone import _engine
 from warpzone.env.backends import stage_warning, worker_lanes
 from warpzone.env.backends.diagnostics import Diagnostics
 from warpzone.env.backends.factory_lanes import HINT_AFTER
@@ -99,7 +100,7 @@ def test_worker_killed_before_something_else_is_asked() -> None:
         game.step(RIGHT, RIGHT)
         os.kill(game.lanes.pids()[1], signal.SIGKILL)
         assert game.lanes.take_shaping()[4] == 1
-        game.lanes.set_reward_weights((1.0, 0.0, 0.0, 0.0, 0.0))
+        game.lanes.set_reward_weights(_engine.RewardWeights(pixel=1.0))
         game.lanes.force([0, 1], bytes([128]) * 8)
         game.step(RIGHT, RIGHT)
         assert game.truncated.tolist() == [False, True]
@@ -142,7 +143,7 @@ def alive(pid: int) -> bool:
 
 
 def test_orders_reach_workers_that_come_later() -> None:
-    weights = (1.0, 0.0, 0.0, 0.0, 0.0)
+    weights = _engine.RewardWeights(pixel=1.0)
     with rig(FRAGILE, 1, sync=False, frame_skip=1) as game:
         game.reset(1)
         game.lanes.set_reward_weights(weights)
