@@ -1,33 +1,40 @@
 """The private cache of translated code: one shared library for each ROM, engine and CPU.
 
 A library is translated and compiled once on the user's machine, under a lock, and published with a
-side-car that holds its SHA-256. It is loaded only from a folder that nobody else can write to and
-only when that hash matches. Without a compiler the interpreter does the work.
+side-car that holds its seal: a hash made with a key that only the user can read. It is loaded only
+from a folder that nobody else can write to or exchange, from the descriptor that was verified, and
+only when the seal is right. Without a compiler the interpreter does the work.
 """
 
 import contextlib
 import fcntl
 import hashlib
+import hmac
 import json
 import os
 import platform
-import stat
+import secrets
+import shlex
 import subprocess
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpzone import _engine
-from warpzone.rom import compiler, paths
+from warpzone.rom import compiler, paths, trusted
 
 if TYPE_CHECKING:
     from warpzone._engine import NativeProgram
 
 _LOCK_SECONDS = 600
+_KEY, _KEY_BYTES = "seal.key", 32
+#: No library comes near.
+_MOST_BYTES = 256 << 20
 _COST = "the interpreter is used, which is about 5 times slower"
 
 
@@ -49,17 +56,17 @@ def prepare(rom: bytes) -> "NativeProgram":
     """Like `load`, but says with NativeError why there is no translated code."""
     if not enabled():
         raise NativeError("WARPZONE_NATIVE=0 switches it off; unset it to use translated code.")
-    folder = _private_folder()
-    library = folder / f"{key(rom)}.so"
-    if (program := _open(library)) is not None:
-        return program
-    with _locked(library.with_suffix(".lock")):
-        # Another process may have built it while this one waited.
-        if (program := _open(library)) is not None:
+    with _private_folder() as place:
+        library = place.path / f"{key(rom)}.so"
+        if (program := _open(place, library)) is not None:
             return program
-        _build(rom, library)
-        if (program := _open(library)) is not None:
-            return program
+        with _locked(place, library.with_suffix(".lock")):
+            # Another process may have built it while this one waited.
+            if (program := _open(place, library)) is not None:
+                return program
+            _build(rom, place, library)
+            if (program := _open(place, library)) is not None:
+                return program
     raise NativeError(f"{library} was just built but cannot be loaded; please report this.")
 
 
@@ -92,53 +99,129 @@ def cpu_identity() -> list[str]:
 def cached(rom: bytes) -> Path | None:
     """The library of this ROM if it is there, private and undamaged. Builds nothing."""
     try:
-        library = _private_folder() / f"{key(rom)}.so"
+        with _private_folder() as place:
+            library = place.path / f"{key(rom)}.so"
+            handle = _verified(place, library)
     except NativeError:
         return None
-    return library if _verified(library) else None
+    if handle is None:
+        return None
+    os.close(handle)
+    return library
 
 
-def _private_folder() -> Path:
+@dataclass(frozen=True)
+class _Place:
+    """The cache's folder, and the descriptor that everything in it is opened from."""
+
+    path: Path
+    handle: int
+
+
+@contextlib.contextmanager
+def _private_folder() -> Iterator[_Place]:
     folder = paths.cache_dir() / "native"
     try:
-        paths.make_private(folder)
-        info = folder.lstat()
+        handle = trusted.open_folder(folder)
+    except trusted.UntrustedError as error:
+        raise _refused(folder, error) from error
     except OSError as error:
         raise NativeError(f"{folder} cannot be used ({error.strerror}).") from error
-    if not stat.S_ISDIR(info.st_mode):
-        raise NativeError(f"{folder} is not a folder of its own; remove it.")
-    if info.st_uid != os.geteuid():
-        raise NativeError(
-            f"{folder} belongs to another user; remove it or set WARPZONE_CACHE to a folder of "
-            "your own."
-        )
-    if info.st_mode & 0o022:
-        raise NativeError(f"others can write to {folder}; run `chmod 700 {folder}`.")
-    return folder
-
-
-def _verified(library: Path) -> bool:
     try:
-        expected = json.loads(library.with_suffix(".json").read_text())["sha256"]
-        return bool(hashlib.sha256(library.read_bytes()).hexdigest() == expected)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+        yield _Place(folder, handle)
+    finally:
+        os.close(handle)
 
 
-def _open(library: Path) -> "NativeProgram | None":
-    if not _verified(library):
+def _refused(folder: Path, error: trusted.UntrustedError) -> NativeError:
+    """What others may have written stays so, whatever rights it gets now: it must go."""
+    if error.place.is_relative_to(folder):
+        advice = f"remove the folder (`rm -r {shlex.quote(str(folder))}`)"
+    else:
+        advice = "set WARPZONE_CACHE to a folder that nobody else can change"
+    return NativeError(f"{error}, so the code there is not run; {advice}.")
+
+
+def _verified(place: _Place, library: Path) -> int | None:
+    """A descriptor of the library if it is there and its seal is right."""
+    try:
+        sealed = json.loads(_content(place, library.with_suffix(".json")))["seal"]
+        secret = _content(place, place.path / _KEY, secret=True)
+        handle = trusted.open_file(place.handle, library)
+    except trusted.UntrustedError as error:
+        raise _refused(place.path, error) from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    right = False
     try:
-        return _engine.NativeProgram(str(library))
+        seal = _seal(secret, library, trusted.read(handle, _MOST_BYTES))
+        right = len(secret) == _KEY_BYTES and hmac.compare_digest(seal, str(sealed).encode())
+    except OSError:
+        return None
+    finally:
+        if not right:
+            os.close(handle)
+    return handle if right else None
+
+
+def _content(place: _Place, path: Path, *, secret: bool = False) -> bytes:
+    handle = trusted.open_file(place.handle, path, secret=secret)
+    try:
+        return trusted.read(handle, 1 << 16)
+    finally:
+        os.close(handle)
+
+
+def _seal(secret: bytes, library: Path, content: bytes) -> bytes:
+    """Also of the name: the library of one ROM is not that of another."""
+    text = library.name.encode() + b"\0" + content
+    return hmac.digest(secret, text, "sha256").hex().encode()
+
+
+def _make_key(place: _Place) -> bytes:
+    """The key of the seals, made if there is none."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(_KEY, flags, 0o600, dir_fd=place.handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        secret = trusted.read(handle, _KEY_BYTES)
+        if len(secret) != _KEY_BYTES:
+            secret = secrets.token_bytes(_KEY_BYTES)
+            os.pwrite(handle, secret, 0)
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+    # Once more through the checks: a key that others know seals nothing.
+    return _content(place, place.path / _KEY, secret=True)
+
+
+#: Descriptors of the libraries in use, by file. The system's loader remembers a library by the name
+#: it was opened with, here the number of a descriptor, so that number must stay with that file.
+_in_use: dict[tuple[int, int], int] = {}
+
+
+def _open(place: _Place, library: Path) -> "NativeProgram | None":
+    handle = _verified(place, library)
+    if handle is None:
+        return None
+    info = os.fstat(handle)
+    kept = _in_use.setdefault((info.st_dev, info.st_ino), handle)
+    if kept != handle:
+        os.close(handle)
+    name = f"/proc/self/fd/{kept}"
+    try:
+        # Without /proc by its path, which nobody else can change either.
+        return _engine.NativeProgram(name if os.path.exists(name) else str(library))
     except (OSError, RuntimeError, ValueError):
         return None
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(place: _Place, path: Path) -> Iterator[None]:
     """Holds a lock that the system releases when the process dies."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path.name, flags, 0o600, dir_fd=place.handle)
     except OSError as error:
         raise NativeError(f"{path} cannot be written ({error.strerror}).") from error
     try:
@@ -158,7 +241,7 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _build(rom: bytes, library: Path) -> None:
+def _build(rom: bytes, place: _Place, library: Path) -> None:
     """Translates and compiles in a folder of its own, then publishes library and side-car."""
     started = time.perf_counter()
     try:
@@ -168,8 +251,10 @@ def _build(rom: bytes, library: Path) -> None:
             source.write_text(_engine.translate(rom))
             used = compiler.compile_shared(source, product)
             product.chmod(0o600)
+            content = product.read_bytes()
             side_car = {
-                "sha256": hashlib.sha256(product.read_bytes()).hexdigest(),
+                "sha256": hashlib.sha256(content).hexdigest(),
+                "seal": _seal(_make_key(place), library, content).decode(),
                 "rom": hashlib.sha256(rom).hexdigest(),
                 "compiler": used,
                 "seconds": round(time.perf_counter() - started, 1),
@@ -179,6 +264,8 @@ def _build(rom: bytes, library: Path) -> None:
         paths.write_atomic(library.with_suffix(".json"), text.encode())
     except compiler.CompilerError as error:
         raise NativeError(str(error)) from error
+    except trusted.UntrustedError as error:
+        raise _refused(place.path, error) from error
     except (OSError, subprocess.SubprocessError) as error:
         raise NativeError(f"it could not be stored in {library.parent} ({error}).") from error
 

@@ -69,7 +69,7 @@ def test_builds_once_and_is_private(folders: Path, compiler: Path) -> None:
         program = native.load(b"rom")
         assert program.wz_answer() == 42  # type: ignore[union-attr]
     assert builds(compiler) == 1
-    assert visible(folders) == {".so", ".json", ".lock"}
+    assert visible(folders) == {".so", ".json", ".lock", ".key"}
     library = native.cached(b"rom")
     assert library is not None
     assert stat.S_IMODE(library.parent.stat().st_mode) == 0o700
@@ -168,7 +168,7 @@ def test_killed_build_leaves_nothing_behind(folders: Path, engine: object) -> No
     os.kill(int((folders / "pid").read_text()), 9)
     assert native.cached(b"rom") is None
     assert native.load(b"rom").wz_answer() == 42  # type: ignore[union-attr]
-    assert visible(folders) == {".so", ".json", ".lock"}
+    assert visible(folders) == {".so", ".json", ".lock", ".key"}
 
 
 def test_interrupted_publication_is_repaired(
@@ -183,7 +183,7 @@ def test_interrupted_publication_is_repaired(
             native.load(b"rom")
     assert native.cached(b"rom") is None
     assert native.load(b"rom") is not None
-    assert visible(folders) == {".so", ".json", ".lock"}
+    assert visible(folders) == {".so", ".json", ".lock", ".key"}
 
 
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
@@ -191,7 +191,7 @@ def test_folder_others_can_write_to_is_refused(folders: Path, compiler: Path, mo
     native.load(b"rom")
     folder = folders / "cache" / "native"
     folder.chmod(mode)
-    with pytest.warns(RuntimeWarning, match="others can write to .* `chmod 700"):
+    with pytest.warns(RuntimeWarning, match="others can write to .*`rm -r "):
         assert native.load(b"rom") is None
     assert native.cached(b"rom") is None
 
@@ -277,5 +277,5 @@ def test_side_car_says_where_it_came_from(folders: Path, compiler: Path) -> None
     library = native.cached(b"rom")
     assert library is not None
     side_car = json.loads(library.with_suffix(".json").read_text())
-    assert set(side_car) == {"sha256", "rom", "compiler", "seconds"}
+    assert set(side_car) == {"sha256", "seal", "rom", "compiler", "seconds"}
     assert side_car["compiler"]
