@@ -55,13 +55,13 @@ test: setup browser ## lint, engine tests under ASan+UBSan and TSan, all Python 
 	$(MAKE) engine-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-# The dashboard's tests drive a real browser; without one they are skipped, and say so.
+# The dashboard's tests drive a real browser. Without one they are skipped, and fail where CI=true.
 .PHONY: browser
 browser:
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
 	  { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
-	  echo "There is no Chromium here, so the browser tests will be skipped." >&2
+	  echo "There is no Chromium here: the browser tests are skipped, and fail where CI=true." >&2
 
 .PHONY: lint
 lint: build/installed.stamp ## ruff, mypy --strict, clang-format

@@ -1,10 +1,12 @@
 """Fixtures shared by all tests: the ROMs and their translated programs."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import skips
 
 from warpzone import rom as roms
 
@@ -15,6 +17,22 @@ os.environ.update(COLUMNS="120", LINES="40")
 os.environ["WARPZONE_LEDGER"] = os.devnull
 for _name in ("FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(_name, None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if skips.in_ci():
+        skips.refuse(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if skips.in_ci():
+        skips.refuse(report)
+    return report
 
 
 @pytest.fixture(scope="session", params=list(roms.VARIANTS))

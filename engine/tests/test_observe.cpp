@@ -104,7 +104,7 @@ std::vector<uint8_t> expected(const ObserveSpec& spec, const Pictures& p, int co
   return out;
 }
 
-bool agrees(const ObserveSpec& spec, const Pictures& p) {
+void check_agrees(const ObserveSpec& spec, const Pictures& p) {
   for (int count = 1; count <= 2; ++count) {
     const std::vector<uint8_t> want = expected(spec, p, count);
     for (const Simd level : simd_levels()) {
@@ -116,35 +116,33 @@ bool agrees(const ObserveSpec& spec, const Pictures& p) {
       } else {
         observe_max(plan, p.picture[0], p.colors[0], p.picture[1], p.colors[1], got.data());
       }
-      if (got.back() == 0xAB && std::equal(want.begin(), want.end(), got.begin())) continue;
+      CHECK_EQ(got.back(), 0xAB);
       size_t i = 0;
       while (i < want.size() && want[i] == got[i]) ++i;
-      std::fprintf(
-          stderr, "%s, %d picture(s), %dx%d gray %d crop %d %d %d %d mask %d resize %d: byte %zu\n",
+      if (CHECK(i == want.size())) continue;
+      std::printf(
+          "  %s, %d picture(s), %dx%d gray %d crop %d %d %d %d mask %d resize %d: byte %zu\n",
           simd_name(level), count, spec.height, spec.width, spec.gray(), spec.crop_top,
           spec.crop_bottom, spec.crop_left, spec.crop_right, spec.mask_top,
           static_cast<int>(spec.resize), i);
-      return false;
     }
   }
-  return true;
 }
 
-bool test_usual_specs() {
+void test_usual_specs() {
   const auto pictures = random_pictures();
   for (const int size : {84, 64, 42, 96, 128, 32}) {
-    if (!agrees({.height = size, .width = size}, *pictures)) return false;
-    if (!agrees({.height = size, .width = size, .mask_top = 32}, *pictures)) return false;
-    if (!agrees({.height = size, .width = size, .crop_top = 32}, *pictures)) return false;
+    check_agrees({.height = size, .width = size}, *pictures);
+    check_agrees({.height = size, .width = size, .mask_top = 32}, *pictures);
+    check_agrees({.height = size, .width = size, .crop_top = 32}, *pictures);
   }
-  return agrees({.kind = ObserveKind::kRgb}, *pictures) &&
-         agrees({.height = 240, .width = 256}, *pictures) &&
-         agrees(
-             {.kind = ObserveKind::kRgb, .height = 240, .width = 256, .resize = Resize::kNearest},
-             *pictures);
+  check_agrees({.kind = ObserveKind::kRgb}, *pictures);
+  check_agrees({.height = 240, .width = 256}, *pictures);
+  check_agrees({.kind = ObserveKind::kRgb, .height = 240, .width = 256, .resize = Resize::kNearest},
+               *pictures);
 }
 
-bool test_random_specs() {
+void test_random_specs() {
   for (int round = 0; round < 60; ++round) {
     ObserveSpec spec;
     spec.height = 1 + below(round % 4 ? 120 : 300);
@@ -158,12 +156,11 @@ bool test_random_specs() {
     }
     if (below(2)) spec.mask_top = below(241);
     if (below(4) == 0) spec.resize = Resize::kNearest;
-    if (!agrees(spec, *random_pictures())) return false;
+    check_agrees(spec, *random_pictures());
   }
-  return true;
 }
 
-bool test_resize_area() {
+void test_resize_area() {
   for (int round = 0; round < 20; ++round) {
     const int h = 1 + below(240), w = 1 + below(256), oh = 1 + below(h), ow = 1 + below(w);
     std::vector<uint8_t> image(static_cast<size_t>(h * w));
@@ -171,57 +168,54 @@ bool test_resize_area() {
     for (const Simd level : simd_levels()) {
       std::vector<uint8_t> out(static_cast<size_t>(oh * ow));
       resize_area(image.data(), h, w, out.data(), oh, ow, level);
-      for (int y = 0; y < oh; ++y) {
-        for (int x = 0; x < ow; ++x) {
-          if (out[static_cast<size_t>(y * ow + x)] != area_pixel(image, h, w, oh, ow, y, x)) {
-            std::fprintf(stderr, "%s: resize_area %dx%d to %dx%d, pixel %d %d\n", simd_name(level),
-                         h, w, oh, ow, y, x);
-            return false;
-          }
-        }
+      int same = 0;
+      while (same < oh * ow && out[static_cast<size_t>(same)] ==
+                                   area_pixel(image, h, w, oh, ow, same / ow, same % ow)) {
+        ++same;
       }
+      if (CHECK(same == oh * ow)) continue;
+      std::printf("  %s: resize_area %dx%d to %dx%d, pixel %d %d\n", simd_name(level), h, w, oh, ow,
+                  same / ow, same % ow);
     }
   }
-  return true;
 }
 
 /// The division by multiplication against the real one, for every sum of every total it claims.
-bool test_division() {
+void test_division() {
+  const auto divide = [](const observing::Division& d, uint64_t n) {
+    return (static_cast<uint32_t>(n) >> d.before) * d.factor >> 16 >> d.after;
+  };
   for (uint32_t total = 1; total <= 61440; total += total < 4096 ? 1 : 127) {
     const observing::Division d(total);
     if (!d.exact) continue;
+    bool right = true;
     for (uint64_t n = total / 2; n <= 255u * total + total / 2; n += 1 + total / 64) {
       const uint64_t n2 = std::max<uint64_t>(n / total * total, 1) - 1;  // just below a step
       for (const uint64_t i : {n, n2}) {
-        const uint32_t q = (static_cast<uint32_t>(i) >> d.before) * d.factor >> 16 >> d.after;
-        if (q != i / total) return false;
+        right = right && divide(d, i) == i / total;
       }
     }
+    if (!CHECK(right)) std::printf("  divided by %u\n", total);
   }
   const observing::Division d(1280);
-  for (uint32_t n = 0; n <= 255 * 1280 + 640; ++n) {
-    if (((n >> d.before) * d.factor >> 16 >> d.after) != n / 1280) return false;
-  }
-  return d.exact && observing::Division(3328).exact && observing::Division(5120).exact;
+  uint32_t n = 0;
+  while (n <= 255 * 1280 + 640 && divide(d, n) == n / 1280) ++n;
+  CHECK_EQ(n, 255 * 1280 + 640 + 1);
+  CHECK(d.exact);
+  CHECK(observing::Division(3328).exact);
+  CHECK(observing::Division(5120).exact);
 }
 
-bool test_refusals() {
+void test_refusals() {
   const ObserveSpec bad[] = {{.height = 0},       {.width = -1},
                              {.crop_top = 240},   {.crop_left = 200, .crop_right = 56},
                              {.crop_bottom = -1}, {.mask_top = 241},
                              {.height = 1000000}};
-  for (const ObserveSpec& spec : bad) {
-    try {
-      const ObservePlan plan(spec);
-      return false;
-    } catch (const std::invalid_argument&) {
-    }
-  }
-  return true;
+  for (const ObserveSpec& spec : bad) CHECK_THROWS(std::invalid_argument, ObservePlan plan(spec));
 }
 
 /// Observing while drawing gives what drawing first gives.
-bool test_machines() {
+void test_machines() {
   slow::Dice machines(5);
   const auto picture = std::make_unique<Picture>();
   for (int round = 0; round < 80; ++round) {
@@ -240,28 +234,26 @@ bool test_machines() {
       palette_colors(m, colors);
       observe(plan, *picture, colors, want.data());
       observe_machine(plan, m, *cart, *picture, got.data());
-      if (got.back() == 0xAB && std::equal(want.begin(), want.end(), got.begin())) continue;
-      std::fprintf(stderr, "%s: round %d differs\n", simd_name(level), round);
-      return false;
+      CHECK_EQ(got.back(), 0xAB);
+      if (CHECK(std::equal(want.begin(), want.end(), got.begin()))) continue;
+      std::printf("  %s: round %d differs\n", simd_name(level), round);
     }
   }
-  return true;
 }
 
-bool test_screen() {
+void test_screen() {
   const auto p = random_pictures();
   std::vector<uint8_t> rgb(kHeight * kWidth * 3), colors(kHeight * kWidth);
   screen_rgb(p->picture[0], p->colors[0], rgb.data());
   screen_colors(p->picture[0], p->colors[0], colors.data());
+  size_t right = 0;
   for (size_t i = 0; i < colors.size(); ++i) {
     const size_t y = i / kWidth, x = i % kWidth;
     const uint8_t color = p->colors[0][p->picture[0].line(static_cast<int>(y))[x]];
-    if (colors[i] != color || rgb[3 * i] != kPalette[color].r ||
-        rgb[3 * i + 1] != kPalette[color].g || rgb[3 * i + 2] != kPalette[color].b) {
-      return false;
-    }
+    right += colors[i] == color && rgb[3 * i] == kPalette[color].r &&
+             rgb[3 * i + 1] == kPalette[color].g && rgb[3 * i + 2] == kPalette[color].b;
   }
-  return true;
+  CHECK_EQ(right, colors.size());
 }
 
 void test_kinds() {
@@ -286,13 +278,13 @@ void test_kinds() {
 }  // namespace
 
 int main() {
-  CHECK(test_usual_specs());
-  CHECK(test_random_specs());
-  CHECK(test_resize_area());
-  CHECK(test_division());
-  CHECK(test_machines());
-  CHECK(test_refusals());
-  CHECK(test_screen());
+  test_usual_specs();
+  test_random_specs();
+  test_resize_area();
+  test_division();
+  test_machines();
+  test_refusals();
+  test_screen();
   test_kinds();
   return check::finish();
 }

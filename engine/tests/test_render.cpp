@@ -15,23 +15,23 @@ using slow::random_machine;
 
 using Screen = uint8_t[240][256];
 
-bool same(const Machine& m, const Cartridge& cart, const Screen& expected, Simd level, int round) {
+void check_same(const Machine& m, const Cartridge& cart, const Screen& expected, Simd level,
+                int round) {
   static Picture picture;
   std::memset(&picture, 0xEE, sizeof picture);
   draw(m, cart, picture, level);
-  for (int y = 0; y < kHeight; ++y) {
-    for (int x = 0; x < kWidth; ++x) {
-      const uint8_t index = picture.line(y)[x];
-      if (index < 32 && (index & 3 ? index : 0) == expected[y][x]) continue;
-      std::fprintf(stderr, "%s, picture %d: pixel %d of line %d is %d, expected %d\n",
-                   simd_name(level), round, x, y, index, expected[y][x]);
-      return false;
-    }
-  }
-  return true;
+  const auto index = [](int i) { return picture.line(i / kWidth)[i % kWidth]; };
+  const auto right = [&](int i) {
+    return index(i) < 32 && (index(i) & 3 ? index(i) : 0) == expected[i / kWidth][i % kWidth];
+  };
+  int same = 0;
+  while (same < kHeight * kWidth && right(same)) ++same;
+  if (CHECK(same == kHeight * kWidth)) return;
+  std::printf("  %s, picture %d: pixel %d of line %d is %d, expected %d\n", simd_name(level), round,
+              same % kWidth, same / kWidth, index(same), expected[same / kWidth][same % kWidth]);
 }
 
-bool test_random_pictures() {
+void test_random_pictures() {
   Dice dice(7);
   static Screen expected;
   for (int round = 0; round < 240; ++round) {
@@ -40,15 +40,14 @@ bool test_random_pictures() {
     const Machine m = random_machine(dice, busy);
     slow::Renderer(m, *cart).draw(expected);
     for (const Simd level : simd_levels()) {
-      if (!same(m, *cart, expected, level, round)) return false;
+      check_same(m, *cart, expected, level, round);
     }
   }
-  return true;
 }
 
 /// Writes at every dot of a line and its neighbours: nothing may depend on how a picture is cut
 /// into quiet and busy lines.
-bool test_every_dot() {
+void test_every_dot() {
   Dice dice(8);
   static Screen expected;
   const CartridgePtr cart = random_cartridge(dice, true);
@@ -62,29 +61,27 @@ bool test_every_dot() {
     m.raster[2] = {dot + 24, 0, dice.byte()};
     m.picture.latch = 0;
     slow::Renderer(m, *cart).draw(expected);
-    if (!same(m, *cart, expected, best_simd(), dot - line)) return false;
+    check_same(m, *cart, expected, best_simd(), dot - line);
   }
-  return true;
 }
 
-bool test_palette() {
+void test_palette() {
   Machine m{};
   for (int i = 0; i < 32; ++i) m.palette[i] = static_cast<uint8_t>(63 - i);
   uint8_t colors[32];
   palette_colors(m, colors);
-  for (int i = 0; i < 32; ++i) {
-    if (colors[i] != (i % 4 ? 63 - i : 63)) return false;
-  }
+  for (int i = 0; i < 32; ++i) CHECK_EQ(colors[i], i % 4 ? 63 - i : 63);
   m.picture.mask = 0x01;
   palette_colors(m, colors);
-  return colors[0] == 0x30 && colors[5] == ((63 - 5) & 0x30);
+  CHECK_EQ(colors[0], 0x30);
+  CHECK_EQ(colors[5], (63 - 5) & 0x30);
 }
 
 }  // namespace
 
 int main() {
-  CHECK(test_random_pictures());
-  CHECK(test_every_dot());
-  CHECK(test_palette());
+  test_random_pictures();
+  test_every_dot();
+  test_palette();
   return check::finish();
 }

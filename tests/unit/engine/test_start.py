@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -88,12 +89,23 @@ def test_wrong_steps_are_refused_at_the_start() -> None:
 
 
 def test_arrays_stay_while_the_engine_writes_to_them() -> None:
-    vector, results = begun()
-    del results
+    (vector, _), (other, expected) = begun(), begun()
+    actions = np.ones(LANES, np.int64)
     for _ in range(20):
-        vector.start(np.ones(LANES, np.int64), *arrays(vector))
+        mine = arrays(vector)
+        kept = [weakref.ref(array) for array in mine]
+        vector.start(actions, *mine)
+        del mine
         gc.collect()
+        assert all(array() is not None for array in kept)
+        held = [array() for array in kept]
         vector.finish()
+        other.step(actions, *expected)
+        for result, wanted in zip(held, expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
+        del held, result
+        gc.collect()
+        assert all(array() is None for array in kept)
 
 
 def test_actions_are_the_callers_again_at_once() -> None:

@@ -7,6 +7,17 @@ import pytest
 
 from warpzone.env.vector import MarioVectorEnv
 
+#: A saved lane starts with magic, version, fingerprint, size and checksum of what follows: where
+#: each ends, and how a changed bit in it is refused.
+DAMAGED = "the saved lane is damaged"
+HEADER = {
+    8: "these bytes are not a saved lane",
+    12: "the saved lane has format version",
+    20: "belongs to another ROM or other options",
+    28: "bytes after its header",
+    36: DAMAGED,
+}
+
 
 @pytest.fixture
 def env(rom: bytes) -> Any:
@@ -69,17 +80,21 @@ def test_foreign_and_damaged_states_are_refused(env: MarioVectorEnv, rom: bytes)
     before = env.ram(1)
     other = MarioVectorEnv(1, rom=rom, frame_stack=2)
     other.reset(seed=0)
-    with pytest.raises(ValueError, match=r"\w"):
+    with pytest.raises(ValueError, match="belongs to another ROM or other options"):
         env.load(1, other.save(0))
     other.close()
     rng = np.random.default_rng(0)
-    for _ in range(50):
+    header = list(HEADER)[-1]
+    for position in [*range(header), *rng.integers(header, len(state), 50)]:
         broken = bytearray(state)
-        broken[rng.integers(len(broken))] ^= 1 << int(rng.integers(8))
-        with pytest.raises(ValueError, match=r"\w"):
+        broken[position] ^= 1 << int(rng.integers(8))
+        refusal = next((said for end, said in HEADER.items() if position < end), DAMAGED)
+        with pytest.raises(ValueError, match=refusal):
             env.load(1, bytes(broken))
-        with pytest.raises(ValueError, match=r"\w"):
-            env.load(1, state[: int(rng.integers(len(state)))])
+    for size in [*range(header), *rng.integers(header, len(state), 50)]:
+        short = "ends too early" if size < header else "bytes after its header"
+        with pytest.raises(ValueError, match=short if size >= 8 else "not a saved lane"):
+            env.load(1, state[:size])
     assert np.array_equal(env.ram(1), before)
     with pytest.raises(TypeError, match="bytes"):
         env.load(1, "state")  # type: ignore[arg-type]
@@ -135,20 +150,20 @@ def test_async_batches_equal_synchronous_steps(rom: bytes) -> None:
 def test_async_misuse_is_refused_and_never_hangs(rom: bytes) -> None:
     env = MarioVectorEnv(4, rom=rom, batch_size=2)
     env.reset(seed=0)
-    with pytest.raises((ValueError, RuntimeError), match=r"\w"):
+    with pytest.raises(RuntimeError, match="asked for 2 lanes, but 0 are under way"):
         env.recv()
     env.send(np.array([0, 1]), np.array([1, 3]))
-    with pytest.raises((ValueError, RuntimeError), match=r"\w"):
+    with pytest.raises(RuntimeError, match="lane 3 is under way; receive it first"):
         env.send(np.array([0]), np.array([3]))
-    with pytest.raises((ValueError, RuntimeError), match=r"\w"):
+    with pytest.raises(RuntimeError, match="step needs all lanes, but 2 are under way"):
         env.step(np.zeros(4, np.int64))
     infos = env.recv()[-1]
     assert sorted(infos["lane"].tolist()) == [1, 3]
-    with pytest.raises((ValueError, IndexError), match=r"\w"):
+    with pytest.raises(IndexError, match=r"lane 4 is outside 0\.\.3"):
         env.send(np.array([0]), np.array([4]))
     with pytest.raises(ValueError, match="shape"):
         env.send(np.array([0, 1]), np.array([1]))
-    with pytest.raises((ValueError, RuntimeError), match=r"\w"):
+    with pytest.raises(ValueError, match="lane 2 is named twice"):
         env.send(np.array([0, 0]), np.array([2, 2]))
     env.step(np.zeros(4, np.int64))
     env.send(np.zeros(4, np.int64))

@@ -1,0 +1,36 @@
+"""Skips that continuous integration accepts; every other one is a failure there (CI=true)."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+#: What a machine may lack although `make test` set it up: hardware, an operating system, rights,
+#: and the tools that only the examples of docs/reading-metrics.md use.
+ACCEPTED = re.compile(
+    r"needs CUDA|this CPU has the portable code only|the C library here is not glibc"
+    r"|only here is the display an environment variable|needs a disk that is always full"
+    r"|mounting a small file system needs root|no tmpfs here"
+    r"|(jq|pandas|polars) is not installed"
+)
+
+
+def in_ci() -> bool:
+    return os.environ.get("CI", "") not in ("", "false")
+
+
+def reason(report: pytest.TestReport | pytest.CollectReport) -> str | None:
+    """Why a test, or a file of tests, was skipped; None where it was not."""
+    if not report.skipped or hasattr(report, "wasxfail"):
+        return None
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+
+
+def refuse(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turns a skip that is not accepted into a failure."""
+    why = reason(report)
+    if why is not None and not ACCEPTED.search(why):
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid}: skipped in continuous integration: {why}"
