@@ -27,9 +27,9 @@ from warpzone.run.sidecar import (
     FileEntry,
     Reason,
     Sidecar,
+    decode,
     first_stage,
     now,
-    parse,
     read_sidecar,
 )
 
@@ -204,10 +204,10 @@ class Checkpoints:
             raise CheckpointError(f"{path.name} is missing")
         try:
             shapes, notes = read_header(path)
-            sidecar = parse(json.loads(notes.get(INSIDE, "null")))
+            if INSIDE not in notes:
+                raise CheckpointError(f"{path.name} does not say what it is of")
+            sidecar = decode(notes[INSIDE])
             entry = FileEntry(path.name, path.stat().st_size, sha256(path))
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise CheckpointError(f"{path.name} does not say what it is of") from error
         except OSError as error:
             raise CheckpointError(f"{path.name} cannot be read: {error.strerror}") from error
         if sidecar.stem != stem:

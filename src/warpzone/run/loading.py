@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from warpzone.config import ConfigError, TrainConfig
@@ -13,8 +12,7 @@ from warpzone.run.sidecar import (
     SIDECAR_SUFFIX,
     WEIGHTS_SUFFIX,
     CheckpointError,
-    Sidecar,
-    parse,
+    decode,
     read_sidecar,
 )
 
@@ -66,15 +64,8 @@ def _config_of(file: Path) -> TrainConfig:
         return read_sidecar(sidecar).train_config()
     _, notes = read_header(file)
     if INSIDE in notes:
-        return _inside(notes[INSIDE]).train_config()
+        return decode(notes[INSIDE]).train_config()
     for folder in (file.parent, file.parent.parent):
         if (folder / CONFIG).is_file():
             return load_config(folder)
     raise CheckpointError("nothing says what network it is of: it has no side-car")
-
-
-def _inside(text: str) -> Sidecar:
-    try:
-        return parse(json.loads(text))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise CheckpointError("its notes are not JSON") from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.run.files import write_atomically, write_text
-from warpzone.run.sidecar import MOST_BYTES, now
+from warpzone.run.sidecar import MOST_BYTES, OWN_HASH, encode, now, own_hash
 
 #: Files looked at below a root.
 MOST_FILES = 100_000
@@ -78,7 +78,8 @@ def backfill(path: Path, *, rollout_steps: int, dry_run: bool, backup: bool) -> 
         kept = path.with_name(path.name + ".bak")
         if not kept.exists():
             write_atomically(kept, lambda temporary: _copy(path, temporary))
-    write_text(path, json.dumps(values, indent=1) + "\n")
+    # Only side-cars that have a hash of their own get a new one: old ones stay what they are.
+    write_text(path, encode(values) if OWN_HASH in values else json.dumps(values, indent=1) + "\n")
     return Outcome(path, "updated", saved["global_step"])
 
 
@@ -93,7 +94,9 @@ def _read(path: Path) -> dict[str, Any] | None:
         values = json.loads(path.read_text())
     except (OSError, ValueError, RecursionError):
         return None
-    return values if isinstance(values, dict) else {}
+    if not isinstance(values, dict):
+        return {}
+    return None if OWN_HASH in values and values[OWN_HASH] != own_hash(values) else values
 
 
 def _lanes(values: dict[str, Any]) -> int:

@@ -4,6 +4,7 @@ is written last, so a checkpoint is there once its side-car is."""
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import re
 import time
@@ -14,13 +15,18 @@ from typing import Any, Literal, cast
 from warpzone.config import ConfigError, TrainConfig, from_dict
 from warpzone.env.stages import parse_stages, stage_name
 
-VERSION = 1
+VERSION = 2
+#: Version 1 has no hash of its own.
+READ = (1, VERSION)
+#: The field with the hash of all others.
+OWN_HASH = "sidecar_sha256"
 WEIGHTS_SUFFIX = ".safetensors"
 STATE_SUFFIX = ".state.pt"
 SIDECAR_SUFFIX = ".json"
 #: No side-car of ours comes near.
 MOST_BYTES = 1 << 20
 REASONS = ("normal", "interrupt", "exception")
+ALGO = re.compile(r"[a-z0-9]{1,40}")
 NAME = re.compile(r"[a-z0-9]+_world\d+_stage\d+_(\d{7,12})")
 LATEST = re.compile(r"[a-z0-9]+_world\d+_stage\d+_latest")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -105,7 +111,22 @@ class Sidecar:
             "config": self.config,
             **self.more,
         }
-        return json.dumps(values, indent=1) + "\n"
+        return encode(values)
+
+
+def encode(values: dict[str, Any]) -> str:
+    """The text of a side-car with these fields, with its own hash as the last one."""
+    fields = {name: value for name, value in values.items() if name != OWN_HASH}
+    return json.dumps({**fields, OWN_HASH: own_hash(fields)}, indent=1) + "\n"
+
+
+def own_hash(values: dict[str, Any]) -> str:
+    """The hash of all fields but itself; their order and the spaces between them do not count."""
+    fields = {name: value for name, value in values.items() if name != OWN_HASH}
+    # Twice, so that it is the same before a file is written and after it is read.
+    plain = json.loads(json.dumps(fields))
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def prefix(algo: str, world: int, stage: int) -> str:
@@ -132,26 +153,40 @@ def read_sidecar(path: Path) -> Sidecar:
             raise CheckpointError("it has no side-car")
         if path.stat().st_size > MOST_BYTES:
             raise CheckpointError(f"its side-car is larger than {MOST_BYTES >> 20} MiB")
-        return parse(json.loads(path.read_text()))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = path.read_text()
+    except UnicodeDecodeError as error:
         raise CheckpointError("its side-car is not JSON") from error
     except OSError as error:
         raise CheckpointError(f"its side-car cannot be read: {error.strerror}") from error
+    return decode(text)
+
+
+def decode(text: str) -> Sidecar:
+    """A side-car from its text."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        # ValueError: also a number with thousands of digits.
+        raise CheckpointError("its side-car is not JSON") from error
+    return parse(values)
 
 
 def parse(values: Any) -> Sidecar:
     """A side-car from what its file says. Nothing in it is believed before it is looked at."""
     fields = Fields(values)
     version = fields.number("version")
-    if version != VERSION:
+    if version not in READ:
         raise CheckpointError(f"its side-car is of version {version}, and this reads {VERSION}")
     saved, files = fields.part("save_state"), fields.part("files")
     reason = saved.text("reason")
     if reason not in REASONS:
         raise CheckpointError(f"its side-car gives the reason {reason[:20]!r}")
+    algo = fields.text("algo")
+    if not ALGO.fullmatch(algo):
+        raise CheckpointError("its side-car has an algorithm that is none")
     known = ("version", "timestamp", "algo", "world", "stage", "save_state", "best", "files")
-    return Sidecar(
-        algo=fields.text("algo"),
+    sidecar = Sidecar(
+        algo=algo,
         world=fields.number("world"),
         stage=fields.number("stage"),
         global_step=saved.number("global_step"),
@@ -166,9 +201,22 @@ def parse(values: Any) -> Sidecar:
         more={
             name: value
             for name, value in fields.values.items()
-            if name not in (*known, "shapes", "config")
+            if name not in (*known, "shapes", "config", OWN_HASH)
         },
     )
+    if version > 1:
+        _check_hash(fields)
+    return sidecar
+
+
+def _check_hash(fields: Fields) -> None:
+    """Against damage, not against people: whoever writes a side-car writes its hash as well."""
+    try:
+        right = fields.text(OWN_HASH) == own_hash(fields.values)
+    except RecursionError as error:
+        raise CheckpointError("its side-car is nested too deeply") from error
+    if not right:
+        raise CheckpointError("its side-car was changed: its hash is another one")
 
 
 class Fields:

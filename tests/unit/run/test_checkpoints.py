@@ -17,7 +17,7 @@ from torch import Tensor
 from warpzone.run import checkpoints as module
 from warpzone.run.checkpoints import Checkpoint, Checkpoints
 from warpzone.run.files import append_text, remove_leftovers, require_space, write_text
-from warpzone.run.sidecar import CheckpointError, read_sidecar
+from warpzone.run.sidecar import CheckpointError, own_hash, read_sidecar
 
 
 def names(folder: Path) -> list[str]:
@@ -33,7 +33,8 @@ def test_names_and_content(tmp_path: Path) -> None:
         "ppo_world2_stage3_latest.json",
     ]
     sidecar = json.loads((tmp_path / "c" / f"{stem(12)}.json").read_text())
-    assert sidecar["version"] == 1
+    assert sidecar["version"] == 2
+    assert sidecar["sidecar_sha256"] == own_hash(sidecar)
     assert sidecar["save_state"] == {
         "global_step": 384, "global_update": 12, "type": "checkpoint", "reason": "normal",
     }  # fmt: skip

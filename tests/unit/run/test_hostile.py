@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import random
 import resource
 import struct
 import subprocess
@@ -16,9 +17,12 @@ import pytest
 import torch
 from snapshots import WEIGHTS, snapshot, stem
 
+from warpzone.cli.main import main
+from warpzone.config import ConfigError
 from warpzone.run import safe
 from warpzone.run.checkpoints import Checkpoint, Checkpoints
-from warpzone.run.sidecar import CheckpointError, parse, read_sidecar
+from warpzone.run.loading import find_weights
+from warpzone.run.sidecar import CheckpointError, decode, encode, read_sidecar
 
 EXPECTED = {"encoder.weight": torch.zeros(2, 3), "heads.bias": torch.zeros(2)}
 
@@ -171,7 +175,7 @@ def sidecar_of(folder: Path) -> dict[str, Any]:
 def test_wrong_shapes_in_the_sidecar_are_refused(tmp_path: Path) -> None:
     values = sidecar_of(tmp_path)
     values["shapes"]["encoder.weight"] = [9, 9]
-    checkpoint = Checkpoint(tmp_path, parse(values))
+    checkpoint = Checkpoint(tmp_path, decode(encode(values)))
     assert "other shapes" in refused(checkpoint.verify)
 
 
@@ -183,20 +187,20 @@ def test_wrong_shapes_in_the_sidecar_are_refused(tmp_path: Path) -> None:
 def test_a_name_that_leaves_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     values = sidecar_of(tmp_path)
     values["files"]["weights"]["name"] = name
-    assert "no plain name" in refused(lambda: parse(values))
+    assert "no plain name" in refused(lambda: decode(encode(values)))
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("version", 2), ("version", True), ("config", []), ("shapes", {"a": [1.5]}), ("files", {}),
+        ("version", 3), ("version", True), ("config", []), ("shapes", {"a": [1.5]}), ("files", {}),
         ("save_state", {"global_step": -1}), ("algo", 7), ("world", "1"), ("best", {"update": "x"}),
-        ("timestamp", "\x1b[2J"),
+        ("timestamp", "\x1b[2J"), ("algo", "a\x1b[2J"),
     ],
 )  # fmt: skip
 def test_a_field_of_the_wrong_kind_is_refused(tmp_path: Path, field: str, value: Any) -> None:
     values = sidecar_of(tmp_path)
-    refused(lambda: parse({**values, field: value}))
+    assert "hash" not in refused(lambda: decode(encode({**values, field: value})))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, '{"version": NaN}', "\xff"])
@@ -204,6 +208,74 @@ def test_text_that_is_no_sidecar_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(text.encode("latin-1"))
     refused(lambda: read_sidecar(path))
+
+
+HUGE = "9" * 5000
+
+
+@pytest.mark.parametrize("place", ["more", "global_step", "shapes", "best"])
+def test_a_number_of_thousands_of_digits_is_passed_over(
+    tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python refuses to read it, with an error that is none of JSON's."""
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.write(snapshot(1))
+    checkpoints.write(snapshot(2))
+    path = tmp_path / f"{stem(2)}.json"
+    values = json.loads(path.read_text())
+    target = {"more": values, "global_step": values["save_state"]}.get(place) or values[place]
+    target["global_step" if place == "global_step" else "x"] = "HUGE"
+    text = encode(values).replace('"HUGE"', HUGE)
+    path.write_text(text)
+    (tmp_path / "ppo_world2_stage3_latest.json").write_text(text)
+    assert "not JSON" in refused(lambda: read_sidecar(path))
+    (tmp_path / f"{stem(2)}.safetensors").unlink()
+    refused(lambda: checkpoints.open(stem(2)))
+    assert checkpoints.open(stem(1)).sidecar.global_update == 1
+    gone = checkpoints.prune(last=1, every=0, best=0, newest=9, dry_run=True)
+    assert gone == [stem(1)]
+    main(["checkpoints", "list", str(tmp_path)])
+    listed = capsys.readouterr().out
+    assert "not JSON" in listed
+    assert stem(1) in listed
+
+
+def test_such_a_number_inside_the_weights_is_passed_over(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    path = tmp_path / f"{stem(1)}.safetensors"
+    save_file({"a": torch.ones(1)}, path, metadata={"checkpoint": f'{{"version": {HUGE}}}'})
+    refused(lambda: Checkpoints(tmp_path).open(stem(1)))
+    with pytest.raises(ConfigError, match="cannot be used"):
+        find_weights(path)
+
+
+def test_a_flipped_bit_of_a_sidecar_is_seen(tmp_path: Path) -> None:
+    """Whatever is still accepted says the same as before."""
+    Checkpoints(tmp_path).write(snapshot(1))
+    content = (tmp_path / f"{stem(1)}.json").read_bytes()
+    whole = decode(content.decode())
+    generator = random.Random(0)
+    refusals = 0
+    for _ in range(1500):
+        place = generator.randrange(len(content) * 8)
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        try:
+            found = decode(flipped.decode())
+        except (CheckpointError, UnicodeDecodeError):
+            refusals += 1
+        else:
+            assert found == whole
+    assert refusals > 1000
+
+
+def test_a_sidecar_of_before_has_no_hash_and_loads(tmp_path: Path) -> None:
+    values = sidecar_of(tmp_path)
+    whole = decode(encode(values))
+    del values["sidecar_sha256"]
+    refused(lambda: decode(json.dumps(values)))
+    assert decode(json.dumps({**values, "version": 1})) == whole
 
 
 def test_a_huge_sidecar_is_not_read(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from tiny_runs import tiny
 from warpzone.cli.checkpoints import backfill_main
 from warpzone.cli.main import main
 from warpzone.run.checkpoints import Checkpoints
+from warpzone.run.migrate import backfill
+from warpzone.run.sidecar import read_sidecar
 
 OLD = Path(__file__).parent / "old_sidecars"
 SCRIPT = Path(__file__).parents[3] / "scripts" / "backfill_global_step.py"
@@ -155,3 +157,16 @@ def test_migrate_writes_lost_sidecars(capsys: OUT, run: Path) -> None:
     assert main(["checkpoints", "migrate", str(run)]) == 0
     assert lost.read_text() == before
     assert "[migrate] rebuilt ppo_world1_stage1_0000003" in capsys.readouterr().out
+
+
+def test_a_side_car_with_a_hash_gets_a_new_one(tmp_path: Path) -> None:
+    checkpoint = Checkpoints(tmp_path).write(snapshot(3, global_step=0))
+    assert backfill_main(["--root", str(tmp_path)]) == 0
+    assert read_sidecar(checkpoint.path).global_step > 0
+    values = read(checkpoint.path)
+    values["save_state"]["global_step"] = 0
+    del values["reconstructed_step_source"]
+    checkpoint.path.write_text(json.dumps(values))
+    outcome = backfill(checkpoint.path, rollout_steps=64, dry_run=True, backup=False)
+    assert outcome is not None
+    assert outcome.status == "unreadable"
