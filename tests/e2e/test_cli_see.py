@@ -10,7 +10,8 @@ import torch
 from tiny_runs import make_agent, tiny
 
 from warpzone.cli.main import main
-from warpzone.run.folder import BEST, RunFolder
+from warpzone.run.folder import RunFolder
+from warpzone.run.names import BEST
 
 OUT = pytest.CaptureFixture[str]
 

@@ -14,8 +14,8 @@ from warpzone.config import TrainConfig
 from warpzone.data.stacking import stack_sequence
 from warpzone.metrics import schema
 from warpzone.observers.metrics import MetricsObserver
+from warpzone.run.reader import read_rows
 from warpzone.run.resume import find_start
-from warpzone.run.rotation import read_rows
 from warpzone.train.loop import Run
 from warpzone.train.saving import state_of
 

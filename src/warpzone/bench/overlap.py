@@ -69,7 +69,7 @@ def grid(
 def measure(mode: str, config: TrainConfig, warmup: float) -> Row:
     """One short run, averaged over what comes after the warm-up."""
     from warpzone.bench.train import Watch
-    from warpzone.run.folder import METRICS
+    from warpzone.run.names import METRICS
     from warpzone.train.loop import Run
 
     with tempfile.TemporaryDirectory(prefix="warpzone-bench-") as folder:

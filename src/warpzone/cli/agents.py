@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,15 +39,6 @@ def ready(args: argparse.Namespace) -> tuple[Found, bytes, _engine.NativeProgram
     found.agent.to(_device(args.device))
     image = rom.find(args.rom or found.config.rom)
     return found, image, native.load(image)
-
-
-def run_folder(word: str, runs: Path) -> Path:
-    """The run that `word` names: a folder, or `latest`."""
-    if word != "latest":
-        return Path(word)
-    from warpzone.eval.weights import latest_run
-
-    return latest_run(runs)
 
 
 def _device(name: str) -> str:

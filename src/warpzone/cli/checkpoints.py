@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 def _stores(path: Path) -> list[Checkpoints]:
     """The folders with checkpoints at or below a path."""
     from warpzone.run.checkpoints import Checkpoints
-    from warpzone.run.resume import folders
+    from warpzone.run.reader import folders
 
     found = [Checkpoints(folder) for folder in folders(path, most=sys.maxsize)]
     return [store for store in found if store.stems()]

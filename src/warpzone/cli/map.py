@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     if not several and args.out.suffix.lower() != ".png":
         raise ValueError(f"{args.out.name}: a map is a .png")
     if args.run is not None:
-        from warpzone.cli.agents import run_folder
+        from warpzone.run.reader import named_run
 
-        args.run = run_folder(args.run, args.runs_dir)
+        args.run = named_run(args.run, args.runs_dir)
         if not args.run.is_dir():
             raise ValueError(f"{args.run} is not a run's folder")
     image = roms.locate(args.rom).data
@@ -103,8 +103,10 @@ def _visited(areas: list[AreaPicture], events: list[Event]) -> list[AreaPicture]
 
 def _events(args: argparse.Namespace, stage: str) -> list[Event]:
     from warpzone.maps.events import latest, read_events
+    from warpzone.run.names import EPISODES, EVALS
 
-    events = read_events(args.run, stage, f"{args.source}.jsonl")
+    source = {"evals": EVALS, "episodes": EPISODES}[args.source]
+    events = read_events(args.run, stage, source)
     if args.policy:
         events = [event for event in events if event.policy == args.policy]
     return latest(events) if args.newest else events

@@ -30,10 +30,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    from warpzone.cli.agents import run_folder
     from warpzone.report.data import read_run, told_apart
     from warpzone.report.page import make_page
     from warpzone.run.files import write_text
+    from warpzone.run.reader import named_run
 
     if args.out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"{args.out.name}: a report is an .html")
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         raise FileNotFoundError(f"the folder {args.out.parent} does not exist")
     if args.embed_mb < 0:
         raise ValueError(f"--embed-mb must not be negative, and is {args.embed_mb}")
-    runs = told_apart([read_run(run_folder(word, args.runs_dir)) for word in args.runs])
+    runs = told_apart([read_run(named_run(word, args.runs_dir)) for word in args.runs])
     image, program = None, None
     if not args.no_maps:
         from warpzone import rom

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from warpzone.dashboard.rundata import RunData, read_json, run_state
+from warpzone.dashboard.rundata import RunData
+from warpzone.run.names import CONFIG, METRICS
+from warpzone.run.opening import read_json
+from warpzone.run.reader import RunReader, runs_in
 
 #: Runs whose numbers are kept in memory.
 MOST_OPEN = 8
 #: Runs that are listed, newest first.
 MOST_LISTED = 500
-CONFIG = "config.json"
 SHOWN = ("stages", "algo", "num_envs", "max_steps", "entropy", "lr", "memory", "seed", "frame_skip")
 
 
@@ -40,7 +41,7 @@ class Catalogue:
     def scan(self) -> Listing:
         """Looks again, in a thread that may wait for the disk; `adopt` takes the result up."""
         found = []
-        for path in self._folders():
+        for path in runs_in(self.folder):
             try:
                 found.append((path.stat().st_mtime, path))
             except OSError:
@@ -60,14 +61,6 @@ class Catalogue:
         for name in [name for name in self._open if name not in self.paths]:
             del self._open[name]
 
-    def _folders(self) -> list[Path]:
-        if (self.folder / CONFIG).is_file():
-            return [self.folder]
-        try:
-            return [path for path in self.folder.iterdir() if (path / CONFIG).is_file()]
-        except OSError:
-            return []
-
     def get(self, name: str) -> RunData | None:
         """The run with this id, if the last look found one."""
         path = self.paths.get(name)
@@ -83,8 +76,9 @@ class Catalogue:
 
     def _row(self, name: str, path: Path) -> dict[str, Any]:
         config = self.config(path)
-        last = self._read(path / "metrics.jsonl", _last_row)
-        state = run_state(path)
+        reader = RunReader(path)
+        last = self._read(path / METRICS, lambda: reader.last_row(METRICS, "update"))
+        state = reader.state()
         return {
             "id": name,
             "name": path.name,
@@ -98,9 +92,9 @@ class Catalogue:
 
     def config(self, path: Path) -> dict[str, Any]:
         """The configuration of a run, as the last look found it."""
-        return self._read(path / CONFIG, read_json)
+        return self._read(path / CONFIG, lambda: read_json(path, CONFIG))
 
-    def _read(self, path: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+    def _read(self, path: Path, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What is in a file; read again only when it has changed."""
         try:
             seen = path.stat()
@@ -109,29 +103,10 @@ class Catalogue:
         changed = seen.st_mtime_ns, seen.st_size
         known = self._known.get(path)
         if known is None or known[0] != changed:
-            known = self._known[path] = changed, read(path)
+            known = self._known[path] = changed, read()
         return known[1]
 
 
 def run_id(path: Path) -> str:
     """The same after a restart, so that a page finds its run again."""
     return hashlib.sha256(path.name.encode(errors="replace")).hexdigest()[:16]
-
-
-def _last_row(path: Path, most: int = 16384) -> dict[str, Any]:
-    """The newest row about an update, from the end of the file."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - most))
-            lines = file.read().split(b"\n")
-    except OSError:
-        return {}
-    for line in reversed(lines[:-1]):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict) and "update" in row:
-            return row
-    return {}

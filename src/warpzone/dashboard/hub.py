@@ -11,8 +11,9 @@ import numpy as np
 
 from warpzone.dashboard.catalogue import Catalogue
 from warpzone.dashboard.messages import Curves, Part, packed
-from warpzone.dashboard.rundata import RunData, run_state
+from warpzone.dashboard.rundata import RunData
 from warpzone.dashboard.wall_file import WallFile
+from warpzone.run.reader import RunReader
 
 #: Seconds between two looks at the files of watched runs, at the list of runs, and at walls.
 REFRESH, SCAN, WALL = 1.0, 2.0, 0.25
@@ -74,7 +75,7 @@ class Hub:
             if path is not None:
                 wall = self.walls.setdefault(run, WallFile(path))
                 # A run that is over is left as it is.
-                if run_state(path)["obeys"]:
+                if RunReader(path).state()["obeys"]:
                     wall.want()
                 wall.read()
         for run in [run for run in self.walls if run not in wanted]:
@@ -146,7 +147,7 @@ def _watched(run: str, data: RunData) -> dict[str, Any]:
             "heartbeat": data.heartbeat,
             "rows": data.metrics.count,
             "episodes": data.stages.total,
-            "state": run_state(data.path),
+            "state": data.reader.state(),
         }
 
 

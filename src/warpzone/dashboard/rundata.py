@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import threading
-import time
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -13,13 +10,20 @@ from typing import Any
 from warpzone.dashboard.stage_counts import Stages
 from warpzone.dashboard.table import Table
 from warpzone.dashboard.tail import RowsTail, TextTail
-from warpzone.run.control import ANSWERS, FOLDER, STATE
+from warpzone.run.names import (
+    ANSWERS,
+    EPISODES,
+    EVALS,
+    HEARTBEAT,
+    LOG,
+    LOGS,
+    METRICS,
+    WEIGHTS_SUFFIX,
+)
+from warpzone.run.opening import File, listing, read_json
+from warpzone.run.reader import RunReader
 
-#: A run that has written nothing for this long is not called live any more.
-LIVE_FOR = 60.0
 MOST_CHECKPOINTS = 200
-MOST_JSON = 1 << 20
-VIDEOS = (".mp4", ".gif")
 
 
 class RunData:
@@ -27,10 +31,11 @@ class RunData:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.reader = RunReader(path)
         self.lock = threading.Lock()
         self.metrics = Table()
         self.stages = Stages()
-        self.log = TextTail(path / "logs" / "train.log")
+        self.log = TextTail(path, Path(LOGS) / LOG)
         self.answers: deque[dict[str, Any]] = deque(maxlen=100)
         self.checkpoints: list[dict[str, Any]] = []
         self.videos: list[dict[str, Any]] = []
@@ -43,14 +48,7 @@ class RunData:
             ("metrics", "stages", "episodes", "log", "answers", "checkpoints"), 0
         )
         self._tails = {
-            name: RowsTail(path, name)
-            for name in (
-                "metrics.jsonl",
-                "episodes.jsonl",
-                "evals.jsonl",
-                "heartbeat.jsonl",
-                ANSWERS,
-            )
+            name: RowsTail(path, name) for name in (METRICS, EPISODES, EVALS, HEARTBEAT, ANSWERS)
         }
         self._resets = dict.fromkeys(self._tails, 0)
         self._listed: tuple[Any, ...] = ()
@@ -61,7 +59,7 @@ class RunData:
             self._metrics()
             self._episodes()
             self._evals()
-            for row in self._rows("heartbeat.jsonl"):
+            for row in self._rows(HEARTBEAT):
                 self.heartbeat = row
             answers = self._rows(ANSWERS)
             if answers:
@@ -82,15 +80,15 @@ class RunData:
 
     def _metrics(self) -> None:
         before = self.metrics.version
-        rows = self._rows("metrics.jsonl")
-        if self._was_reset("metrics.jsonl"):
+        rows = self._rows(METRICS)
+        if self._was_reset(METRICS):
             self.metrics.clear()
         self.metrics.add(row for row in rows if "update" in row)
         self.versions["metrics"] += self.metrics.version != before
 
     def _episodes(self) -> None:
-        rows = self._rows("episodes.jsonl")
-        if self._was_reset("episodes.jsonl"):
+        rows = self._rows(EPISODES)
+        if self._was_reset(EPISODES):
             self.stages.clear()
             self.stages.evaluated(self.evals)
         if rows:
@@ -99,7 +97,7 @@ class RunData:
             self.versions["stages"] += 1
 
     def _evals(self) -> None:
-        rows = self._rows("evals.jsonl")
+        rows = self._rows(EVALS)
         if not rows:
             return
         newest = rows[-1].get("global_step")
@@ -110,85 +108,34 @@ class RunData:
         self.versions["stages"] += 1
 
     def _list_files(self) -> None:
-        listed = (
-            _listing(self.path / "checkpoints", (".json",)),
-            _listing(self.path, (".safetensors",)),
-            _listing(self.path / "videos", VIDEOS),
-            _listing(self.path, VIDEOS),
+        sidecars, weights, videos = listed = (
+            self.reader.sidecars(),
+            listing(self.path, "", (WEIGHTS_SUFFIX,)),
+            self.reader.videos(),
         )
         if listed == self._listed:
             return
         self._listed = listed
-        inside, outside, videos, best = listed
-        newest = sorted(inside, key=lambda item: -item[2])[:MOST_CHECKPOINTS]
-        rows = [_checkpoint(self.path / "checkpoints", *item) for item in newest]
-        rows = [row for row in rows if not row["name"].endswith("_latest.json")]
-        self.checkpoints = [*rows, *(_checkpoint(self.path, *item) for item in outside)]
-        self.video_paths = {name: self.path / name for name, _, _ in best}
-        self.video_paths |= {name: self.path / "videos" / name for name, _, _ in videos}
-        rows = [_checkpoint(self.path, *item) for item in (*best, *videos)]
-        self.videos = sorted(rows, key=lambda row: -row["time"])
+        newest = sorted(sidecars, key=lambda file: -file.time)[:MOST_CHECKPOINTS]
+        self.checkpoints = [_checkpoint(self.path, file) for file in newest]
+        self.checkpoints += map(_row, weights)
+        self.video_paths = {Path(file.name).name: self.path / file.name for file in videos}
+        self.videos = sorted(map(_row, videos), key=lambda row: -row["time"])
         self.versions["checkpoints"] += 1
 
 
-def run_state(path: Path) -> dict[str, Any]:
-    """What the run is doing: running, paused, ended, silent, and what it was last told."""
-    told = read_json(path / FOLDER / STATE)
-    newest = max((_time(path / name) for name in ("metrics.jsonl", "heartbeat.jsonl")), default=0.0)
-    newest = max(newest, _time(path / FOLDER / STATE))
-    age = time.time() - newest if newest else None
-    doing = str(told.get("doing", ""))
-    if doing != "ended" and (age is None or age > LIVE_FOR):
-        doing = "silent"
-    overrides = told.get("overrides")
-    return {
-        "doing": doing or "running",
-        "paused": bool(told.get("paused")) and doing == "paused",
-        "reason": str(told.get("reason", "")),
-        "obeys": bool(told) and doing not in ("ended", "silent"),
-        "overrides": overrides if isinstance(overrides, dict) else {},
-        "age": None if age is None else round(age),
-    }
+def _row(file: File) -> dict[str, Any]:
+    """A file in a list of them. The page knows it by its name without the folder."""
+    return {"name": Path(file.name).name, "bytes": file.bytes, "time": file.time}
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A small JSON object; empty if there is none."""
-    try:
-        if path.stat().st_size > MOST_JSON:
-            return {}
-        value = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _time(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _listing(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, int, float]]:
-    found = []
-    with contextlib.suppress(OSError):
-        for path in folder.iterdir():
-            if path.suffix in kinds and not path.name.startswith(".") and not path.is_symlink():
-                with contextlib.suppress(OSError):
-                    seen = path.stat()
-                    found.append((path.name, seen.st_size, seen.st_mtime))
-    return sorted(found)
-
-
-def _checkpoint(folder: Path, name: str, size: int, when: float) -> dict[str, Any]:
-    """What a file of weights, or the side-car of a checkpoint, says about itself."""
-    row: dict[str, Any] = {"name": name, "bytes": size, "time": when}
-    if name.endswith(".json"):
-        said = read_json(folder / name)
-        state, files = said.get("save_state"), said.get("files")
-        if isinstance(state, dict):
-            row |= {key: state.get(key) for key in ("global_update", "global_step", "reason")}
-        if isinstance(files, dict):
-            parts = [part.get("bytes") for part in files.values() if isinstance(part, dict)]
-            row["bytes"] += sum(part for part in parts if isinstance(part, int))
+def _checkpoint(run: Path, file: File) -> dict[str, Any]:
+    """What the side-car of a checkpoint says, and the bytes of all its files."""
+    row, said = _row(file), read_json(run, file.name)
+    state, files = said.get("save_state"), said.get("files")
+    if isinstance(state, dict):
+        row |= {key: state.get(key) for key in ("global_update", "global_step", "reason")}
+    if isinstance(files, dict):
+        parts = [part.get("bytes") for part in files.values() if isinstance(part, dict)]
+        row["bytes"] += sum(part for part in parts if isinstance(part, int))
     return row

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import json
 import os
 import zlib
 from pathlib import Path
 from typing import Any
 
-from warpzone.run.rotation import parts
+from warpzone.run.opening import open_file
+from warpzone.run.reader import open_part, parse_row, parts
 
 #: Bytes read at a time, so that a look at a huge file does not take its size in memory.
 CHUNK = 1 << 20
@@ -64,7 +64,7 @@ class RowsTail:
             if self._file is None:
                 return
             seen = path.stat()
-        with path.open("rb") as file:
+        with open_file(self.folder, self.name) as file:
             self._file = os.fstat(file.fileno()).st_ino
             file.seek(self._offset)
             while len(rows) < limit and (data := file.read(CHUNK)):
@@ -93,7 +93,7 @@ class RowsTail:
 
     def _part(self, path: Path, offset: int, rows: list[dict[str, Any]]) -> None:
         with (
-            gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file,
+            open_part(path) as file,
             # Of a damaged part there is what comes before the damage.
             contextlib.suppress(EOFError, zlib.error, gzip.BadGzipFile),
         ):
@@ -108,23 +108,19 @@ class RowsTail:
         if len(self._rest) > MAX_LINE:
             self._rest = b""
         for line in lines:
-            try:
-                row = json.loads(line, parse_constant=_nothing)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(row, dict):
+            row = parse_row(line)
+            if row is not None:
                 rows.append(row)
-
-
-def _nothing(_: str) -> None:
-    """NaN and infinity, which JSON for browsers does not have."""
 
 
 class TextTail:
     """The end of a text file, as lines."""
 
-    def __init__(self, path: Path, keep: int = 2000, first: int = 256 * 1024) -> None:
-        self.path = path
+    def __init__(
+        self, run: Path, name: str | Path, keep: int = 2000, first: int = 256 * 1024
+    ) -> None:
+        self.run = run
+        self.name = name
         self.keep = keep
         self.first = first
         self.lines: list[str] = []
@@ -137,7 +133,7 @@ class TextTail:
     def read(self) -> bool:
         """Whether there is something new."""
         try:
-            with self.path.open("rb") as file:
+            with open_file(self.run, self.name) as file:
                 seen = os.fstat(file.fileno())
                 if self._offset < 0 or seen.st_ino != self._file or seen.st_size < self._offset:
                     self.start += len(self.lines)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import zlib
 from math import prod
 from pathlib import Path
 
 from warpzone.dashboard.messages import packed
+from warpzone.run.names import WALL, WALL_PICTURES, WALL_WANTED
+from warpzone.run.opening import parse_json, read_file
 
-FOLDER = "wall"
 MOST_BYTES = 64 << 20
 
 
@@ -19,7 +19,7 @@ class WallFile:
     """`wall/latest.bin` of one run."""
 
     def __init__(self, run: Path) -> None:
-        self.folder = run / FOLDER
+        self.folder = run / WALL
         #: Goes up with every new file.
         self.version = 0
         self.message = b""
@@ -30,25 +30,25 @@ class WallFile:
         # A run whose folder is gone or not ours to write to has no wall, and that is all.
         with contextlib.suppress(OSError):
             self.folder.mkdir(exist_ok=True)
-            wanted = self.folder / "wanted"
+            wanted = self.folder / WALL_WANTED
             wanted.touch()
             os.utime(wanted)
 
     def read(self) -> None:
         """Takes up a new file if there is one."""
-        path = self.folder / "latest.bin"
+        path = self.folder / WALL_PICTURES
         try:
             seen = path.stat()
             if (seen.st_ino, seen.st_mtime) == self._seen or seen.st_size > MOST_BYTES:
                 return
-            data = path.read_bytes()
+            data = read_file(self.folder, WALL_PICTURES, MOST_BYTES)
             text, _, pixels = data.partition(b"\n")
-            header = json.loads(text)
+            header = parse_json(text)
             shape = header["shape"]
             right = len(shape) == 4 and all(isinstance(side, int) for side in shape)
             if not right or prod(shape) != len(pixels):
                 return
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError):
             return
         self._seen = seen.st_ino, seen.st_mtime
         self.version += 1

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from safetensors import safe_open
 
 from warpzone import rom
 from warpzone.env.actions import action_table
@@ -18,11 +15,11 @@ from warpzone.eval.overlay import Panel
 from warpzone.eval.performance import Performance
 from warpzone.eval.video_frames import single
 from warpzone.eval.weights import find_agent
-from warpzone.maps.events import EVALS, rows_of
 from warpzone.media.video import write_video
 from warpzone.rom import native
+from warpzone.run.names import BEST_VIDEO, EVALS
+from warpzone.run.reader import RunReader
 
-VIDEO = "best.mp4"
 #: Another device computes the same up to rounding, which now and then turns an episode: as many
 #: candidates are played, and the best one is shown.
 ATTEMPTS = 4
@@ -39,13 +36,13 @@ def write_best(
     stages = [stage_name(index) for index in parse_stages(config.stages)] or ["1-1"]
     cases = [
         Case(stage_index(stage), "argmax", delay)
-        for stage, delay in candidates(_evaluated(run, found.path), stages)[:ATTEMPTS]
+        for stage, delay in candidates(_evaluated(run, found.global_step), stages)[:ATTEMPTS]
     ]
     outcomes = evaluate_cases(agent, config, image, program, cases)
     best = max(range(len(cases)), key=lambda index: _value(outcomes[index], index))
     performance = Performance(agent, config, image, program, [cases[best]])
     panel = Panel(action_table(config.actions).names, overlay)
-    path = path or run / VIDEO
+    path = path or run / BEST_VIDEO
     write_video(path, single(performance.frames(), panel), scale=1)
     return path, outcomes[best]
 
@@ -71,9 +68,7 @@ def _value(outcome: Outcome, place: int) -> tuple[bool, int, int]:
     return outcome.cleared, 0 if outcome.cleared else outcome.furthest_x, -place
 
 
-def _evaluated(run: Path, weights: Path) -> list[dict[str, Any]]:
-    """Rows of the evaluation that the weights come from."""
-    with safe_open(weights, "pt") as opened:
-        meta = json.loads((opened.metadata() or {}).get("meta", "{}"))
-    rows = rows_of(run / EVALS)
-    return [row for row in rows if row.get("global_step") == meta.get("global_step")]
+def _evaluated(run: Path, global_step: int | None) -> list[dict[str, Any]]:
+    """Rows of the evaluation that the weights of a step come from."""
+    rows = RunReader(run).rows(EVALS)
+    return [row for row in rows if row.get("global_step") == global_step]

@@ -23,12 +23,13 @@ def guess_config(tensors: Mapping[str, Tensor]) -> TrainConfig:
     shapes = {name: tuple(value.shape) for name, value in tensors.items()}
     encoder = "nature" if "encoder.convolutions.0.weight" in shapes else "impala"
     plain = "encoder.convolutions." if encoder == "nature" else "encoder.stages."
-    # Those of residual blocks have longer names.
-    convolutions = [
-        shape
+    # Those of residual blocks have longer names. A file may hold its tensors in any order.
+    numbered = {
+        int(found[1]): shape
         for name, shape in shapes.items()
-        if re.fullmatch(re.escape(plain) + r"\d+\.weight", name)
-    ]
+        if (found := re.fullmatch(re.escape(plain) + r"(\d+)\.weight", name))
+    }
+    convolutions = [numbered[number] for number in sorted(numbered)]
     try:
         planes = convolutions[0][1]
         features, flat = shapes["encoder.linear.weight"]

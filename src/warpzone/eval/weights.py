@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
+from safetensors import SafetensorError
+from safetensors.torch import load
 from torch import Tensor
 
 from warpzone.config import ConfigError, TrainConfig
@@ -16,13 +16,16 @@ from warpzone.env.actions import action_table
 from warpzone.eval.guess import guess_config
 from warpzone.model.agent import Agent
 from warpzone.model.spec import model_spec
-from warpzone.run.folder import CONFIG
 from warpzone.run.loading import find_weights
-from warpzone.run.safe import plain_name
+from warpzone.run.names import WEIGHTS_SUFFIX
+from warpzone.run.opening import read_file
+from warpzone.run.reader import named_run
+from warpzone.run.safe import plain_name, read_header
+from warpzone.run.sidecar import CheckpointError
 
-SUFFIX = ".safetensors"
-LATEST = "latest"
 RUNS = Path("runs")
+#: Bytes of a file of weights; the largest network here has some hundred MB.
+MOST_WEIGHTS = 4 << 30
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,16 @@ class Found:
 
 def find_agent(word: str | Path, runs: Path = RUNS) -> Found:
     """The agent that `word` names; of a run its best weights if there are any, else the newest."""
-    path = latest_run(runs) if str(word) == LATEST else Path(word)
+    path = named_run(word, runs)
+    # A link that somebody names is theirs to follow; those inside a run are not.
+    path = path.resolve() if path.is_symlink() and path.is_file() else path
     guessed = False
     try:
         file, config = find_weights(path)
         tensors, notes = _read(file)
     except ConfigError:
         # Weights that come alone still have their shapes.
-        if not path.is_file() or path.suffix != SUFFIX:
+        if not path.is_file() or path.suffix != WEIGHTS_SUFFIX:
             raise
         file, guessed = path, True
         tensors, notes = _read(file)
@@ -65,25 +70,13 @@ def find_agent(word: str | Path, runs: Path = RUNS) -> Found:
     return Found(agent, config, file, _step(notes), guessed)
 
 
-def latest_run(runs: Path = RUNS) -> Path:
-    """The run below `runs` that wrote weights last."""
-    found = [path.parent for path in runs.glob(f"*/{CONFIG}")] if runs.is_dir() else []
-    dated = []
-    for run in found:
-        files = [*run.glob(f"*{SUFFIX}"), *run.glob(f"checkpoints/*{SUFFIX}")]
-        dated += [(path.stat().st_mtime, run) for path in files]
-    if not dated:
-        raise ConfigError(f"there is no run with weights in {runs}")
-    return max(dated)[1]
-
-
 def _read(path: Path) -> tuple[dict[str, Tensor], Mapping[str, str]]:
     try:
-        with safe_open(path, "pt") as opened:
-            notes = opened.metadata() or {}
-        return {plain_name(name): value for name, value in load_file(path).items()}, notes
-    except SafetensorError as error:
+        _, notes = read_header(path)
+        tensors = load(read_file(path.parent, path.name, MOST_WEIGHTS))
+    except (CheckpointError, SafetensorError) as error:
         raise OSError(f"{path} cannot be read: {error}") from error
+    return {plain_name(name): value for name, value in tensors.items()}, notes
 
 
 def _step(notes: Mapping[str, str]) -> int | None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from warpzone.health.pulse import Pulse
 
-FILE = "heartbeat.jsonl"
 #: Lines over which speed is measured.
 WINDOW = 8
 

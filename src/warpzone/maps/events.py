@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.env.stages import NUM_STAGES, stage_name
-from warpzone.run.rotation import read_rows
+from warpzone.run.names import EVALS
+from warpzone.run.reader import RunReader
 
-EVALS = "evals.jsonl"
-EPISODES = "episodes.jsonl"
 #: How ends are drawn: everything that is neither flag nor death is a stall.
 KINDS = ("flag", "death", "stall")
 
@@ -32,24 +31,7 @@ class Event:
 
 def read_events(run: Path, stage: str, source: str = EVALS) -> list[Event]:
     """The ends of a stage's episodes in a run's evaluations or in its training, oldest first."""
-    return events_of(rows_of(run / source), stage)
-
-
-def rows_of(path: Path, most: int = 0) -> list[dict[str, Any]]:
-    """The rows of a JSONL file, finished parts of it included; a line cut off by a crash or still
-    being written is left out. With `most`, of a longer file only every second, fourth, … row, so
-    that no more are kept."""
-    rows: list[dict[str, Any]] = []
-    stride = 1
-    for number, row in enumerate(read_rows(path.parent, path.name)):
-        if number % stride:
-            continue
-        if most and len(rows) >= most:
-            rows, stride = rows[::2], stride * 2
-            if number % stride:
-                continue
-        rows.append(row)
-    return rows
+    return events_of(RunReader(run).rows(source), stage)
 
 
 def events_of(rows: Iterable[dict[str, Any]], stage: str) -> list[Event]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from warpzone.algo.schedules import Anneal, Schedule
 from warpzone.health.pulse import PAUSED
 from warpzone.observers.observer import ObservedRun, Observer
-from warpzone.observers.video_maker import FOLDER, Video, VideoMaker
+from warpzone.observers.video_maker import Video, VideoMaker
 from warpzone.run import control
 from warpzone.run.control import Command, CommandError
+from warpzone.run.names import VIDEOS
 
 if TYPE_CHECKING:
     from warpzone.observers.progress import Progress
@@ -156,7 +157,7 @@ class ControlObserver(Observer):
         """Training goes on meanwhile; the answer comes when it is made."""
         if self._maker.making is not None:
             raise CommandError("a video is being made already")
-        path = run.folder.path / FOLDER / f"update_{run.global_update:07d}.mp4"
+        path = run.folder.path / VIDEOS / f"update_{run.global_update:07d}.mp4"
         self._video = self._maker.start(run, path, ()), command
 
     def _look_at_video(
@@ -167,7 +168,7 @@ class ControlObserver(Observer):
             return
         self._video = None
         result = "done" if made.good else "failed"
-        message = f"{FOLDER}/{video.path.name}" if made.good else made.text
+        message = f"{VIDEOS}/{video.path.name}" if made.good else made.text
         self._answer(run, command, result, message)
         if progress is not None:
             progress.say(f"[control] video {result}: {message}")

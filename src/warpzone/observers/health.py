@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warpzone.config import TrainConfig
-from warpzone.health.heartbeat import FILE, Heartbeat
+from warpzone.health.heartbeat import Heartbeat
 from warpzone.health.hints import Hints
 from warpzone.health.monitor import Monitor, find_gpu
 from warpzone.health.slow_steps import SlowSteps
@@ -16,6 +16,7 @@ from warpzone.health.ticker import Ticker
 from warpzone.learn.learner import LearningError
 from warpzone.observers.observer import ObservedRun, Observer
 from warpzone.run.journal import say
+from warpzone.run.names import HEARTBEAT
 
 if TYPE_CHECKING:
     from warpzone.collect.collector import Collected
@@ -56,7 +57,7 @@ class HealthObserver(Observer):
             self._heartbeat = Heartbeat(
                 pulse,
                 lambda: (run.global_update, run.global_step),
-                lambda row: run.folder.append(FILE, [row]),
+                lambda row: run.folder.append(HEARTBEAT, [row]),
             )
             self._heartbeat.beat("start")
             self._tick("heartbeat", config.heartbeat_interval, self._heartbeat.beat)

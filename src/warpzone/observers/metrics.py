@@ -18,8 +18,9 @@ from warpzone.metrics.sinks.tensorboard import TensorBoardSink
 from warpzone.metrics.sinks.wandb import WandbSink
 from warpzone.observers.observer import ObservedRun, Observer
 from warpzone.run import rotation
-from warpzone.run.folder import EPISODES, METRICS
 from warpzone.run.journal import say
+from warpzone.run.names import EPISODES, METRICS
+from warpzone.run.reader import read_rows
 
 if TYPE_CHECKING:
     from warpzone.collect.collector import Collected
@@ -65,7 +66,7 @@ class MetricsObserver(Observer):
         if importlib.util.find_spec("pyarrow") is None:
             say("[train][warn] there is no pyarrow: metrics/latest.parquet is not written")
             return
-        before = rotation.read_rows(run.folder.path, METRICS, ROWS)
+        before = read_rows(run.folder.path, METRICS, ROWS)
         parquet = ParquetSink(run.folder.path, before)
         self.sinks["parquet"] = parquet
         self._tick("parquet", self.config.parquet_interval, parquet.save)

@@ -8,8 +8,9 @@ from warpzone.env.stages import parse_stages, stage_name
 from warpzone.eval.cases import DELAYS
 from warpzone.eval.overlay import parse_parts
 from warpzone.observers.observer import ObservedRun, Observer
-from warpzone.observers.video_maker import FOLDER, Made, Video, VideoMaker
+from warpzone.observers.video_maker import Made, Video, VideoMaker
 from warpzone.run.journal import say
+from warpzone.run.names import VIDEOS
 
 if TYPE_CHECKING:
     from warpzone.observers.progress import Progress
@@ -51,7 +52,7 @@ class VideoObserver(Observer):
             progress.say(f"[video] {name} is left out: {making.name} is still being made")
             return
         try:
-            path = run.folder.path / FOLDER / name
+            path = run.folder.path / VIDEOS / name
             self._video = self._maker.start(run, path, self._words(run))
         except OSError as error:
             progress.say(f"[video][warn] no {name}: {error}")

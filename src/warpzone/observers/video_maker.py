@@ -18,9 +18,8 @@ from pathlib import Path
 from safetensors.torch import save
 
 from warpzone.observers.observer import ObservedRun, Observer
-from warpzone.run.folder import CONFIG, WEIGHTS
+from warpzone.run.names import CONFIG, VIDEOS, WEIGHTS
 
-FOLDER = "videos"
 #: What makes a video, before the words of `warpzone video`.
 MAKER = (sys.executable, "-m", "warpzone.run.behind", "warpzone.cli.main", "video")
 #: Where a video is made, beside those that are finished; the process that made it comes next.
@@ -152,7 +151,7 @@ class VideoMaker(Observer):
 
     def started(self, run: ObservedRun) -> None:
         """Takes away what a run that was killed was making."""
-        for place in (run.folder.path / FOLDER).glob(f"{PLACE}*-*"):
+        for place in (run.folder.path / VIDEOS).glob(f"{PLACE}*-*"):
             if not _alive(place.name.removeprefix(PLACE).partition("-")[0]):
                 shutil.rmtree(place, ignore_errors=True)
 

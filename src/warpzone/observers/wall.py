@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 from warpzone.env.actions import action_table
 from warpzone.env.infos import COLUMN
 from warpzone.observers.observer import ObservedRun, Observer
+from warpzone.run.names import WALL, WALL_PICTURES, WALL_WANTED
 
 if TYPE_CHECKING:
     from warpzone.collect.collector import Collected
 
-FOLDER = "wall"
-LATEST = "latest.bin"
-#: Touched by whoever looks; older than this many seconds means that nobody does.
-WANTED = "wanted"
+#: Seconds after which a touch of the wanted file means nothing any more.
 WANTED_FOR = 10.0
 #: Seconds between two files, at least.
 LEAST_GAP = 0.5
@@ -44,7 +42,7 @@ class WallObserver(Observer):
 
     def updated(self, run: ObservedRun, row: dict[str, Any], collected: Collected) -> None:
         now = time.monotonic()
-        if now - self._last < LEAST_GAP or not _wanted(run.folder.path / FOLDER / WANTED):
+        if now - self._last < LEAST_GAP or not _wanted(run.folder.path / WALL / WALL_WANTED):
             return
         gap = min(now - self._last, 60.0) if self._last else 0.0
         self._last = now
@@ -80,11 +78,11 @@ def write_wall(run: ObservedRun, collected: Collected, lanes: int, steps: int, n
         "values": np.round(values.astype(float), 3).tolist(),
     }
     text = json.dumps(header).encode() + b"\n"
-    folder = run.folder.path / FOLDER
-    temporary = folder / f".{LATEST}"
+    folder = run.folder.path / WALL
+    temporary = folder / f".{WALL_PICTURES}"
     # Not flushed to the disk: a picture is worth nothing after a crash.
     temporary.write_bytes(text + frames.tobytes())
-    temporary.replace(folder / LATEST)
+    temporary.replace(folder / WALL_PICTURES)
 
 
 def gray(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:

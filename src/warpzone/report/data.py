@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from warpzone.config import ConfigError
-from warpzone.maps.events import EPISODES, EVALS, rows_of
+from warpzone.run.names import CONFIG, EPISODES, EVALS, EVALUATION, METRICS, VERSIONS
+from warpzone.run.reader import RunReader
 
-METRICS = "metrics.jsonl"
-CONFIG = "config.json"
-VERSIONS = "versions.json"
-#: An evaluation of more stages than training looks at: `warpzone eval RUN --json RUN/eval.json`.
-EVALUATION = "eval.json"
 #: Training episodes that a report looks at, spread over the run.
 MOST_EPISODES = 20_000
+#: Bytes of a separate evaluation: some 200 for each episode.
+MOST_EVALUATION = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -94,18 +90,16 @@ class RunData:
 
 def read_run(path: Path) -> RunData:
     """Reads a run's folder; a run that is still going on is read as far as it is."""
-    file = path / CONFIG
-    if not file.is_file():
-        raise ConfigError(f"{path} is not a run: it has no {CONFIG}")
-    evaluation = _document(path / EVALUATION).get("episodes") or []
+    reader = RunReader(path).require()
+    evaluation = reader.document(EVALUATION, MOST_EVALUATION).get("episodes") or []
     return RunData(
         name=path.resolve().name,
         path=path,
-        config=_document(file),
-        metrics=rows_of(path / METRICS),
-        evals=rows_of(path / EVALS),
-        episodes=rows_of(path / EPISODES, MOST_EPISODES),
-        versions=_document(path / VERSIONS),
+        config=reader.document(CONFIG),
+        metrics=reader.rows(METRICS),
+        evals=reader.rows(EVALS),
+        episodes=reader.rows(EPISODES, MOST_EPISODES),
+        versions=reader.document(VERSIONS),
         evaluation=[row for row in evaluation if isinstance(row, dict)],
     )
 
@@ -133,16 +127,6 @@ def defaults() -> dict[str, Any]:
     from warpzone.config import TrainConfig
 
     return dataclasses.asdict(TrainConfig())
-
-
-def _document(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        values = json.loads(path.read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise OSError(f"{path} cannot be read: {error}") from error
-    return values if isinstance(values, dict) else {}
 
 
 def _is_number(value: Any) -> bool:

@@ -17,6 +17,7 @@ from warpzone.maps.cache import stage_areas
 from warpzone.maps.events import Event
 from warpzone.maps.heat import draw_heat, stacked
 from warpzone.report.html import Markup, tag
+from warpzone.run.opening import File, read_file
 
 VIDEO_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
 
@@ -52,21 +53,14 @@ def data_url(kind: str, content: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def videos_of(run: Path) -> list[Path]:
-    """A run's videos: that of the best weights first, then the newest."""
-    found = [path for path in (run / "videos").glob("*") if path.suffix in VIDEO_TYPES]
-    ordered = sorted(found, key=lambda path: path.name, reverse=True)
-    best = run / "best.mp4"
-    return [best, *ordered] if best.is_file() else ordered
-
-
-def video(path: Path, page: Path, budget: int) -> tuple[Markup, int]:
-    """A video inside the page while `budget` bytes allow it, else a link; the bytes it took."""
-    size = path.stat().st_size
+def video(run: Path, file: File, page: Path, budget: int) -> tuple[Markup, int]:
+    """A video of a run inside the page while `budget` bytes allow it, else a link; the bytes it
+    took."""
+    path, size = run / file.name, file.bytes
     if size > budget:
         link = quote(os.path.relpath(path, page.parent))
         return tag("p", tag("a", path.name, href=link), f" ({size / 1e6:.1f} MB, linked)"), 0
-    url = data_url(VIDEO_TYPES[path.suffix], path.read_bytes())
+    url = data_url(VIDEO_TYPES[path.suffix], read_file(run, file.name, size))
     if path.suffix == ".gif":
         shown = tag("img", src=url, alt=path.name)
     else:

@@ -13,6 +13,7 @@ from warpzone.report import embedded, sections
 from warpzone.report.data import RunData
 from warpzone.report.html import Markup, section, tag
 from warpzone.report.style import CSS
+from warpzone.run.reader import RunReader
 
 #: Heat maps of one run.
 MOST_MAPS = 8
@@ -105,8 +106,8 @@ def _videos(runs: Sequence[RunData], page: Path, embed: int) -> Markup:
     parts, left = [], embed
     for run in runs:
         shown = []
-        for path in embedded.videos_of(run.path):
-            element, used = embedded.video(path, page, left)
+        for file in RunReader(run.path).videos():
+            element, used = embedded.video(run.path, file, page, left)
             left -= used
             shown.append(element)
         if shown:

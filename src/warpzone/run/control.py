@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.run.files import write_text
+from warpzone.run.names import ANSWERS, CONTROL, STATE
+from warpzone.run.opening import open_file, read_json
+from warpzone.run.reader import is_run
 
-FOLDER = "control"
-ANSWERS = "control.jsonl"
-STATE = "state.json"
 #: Commands that carry a number, and the bounds it must lie in. No number gives the value back to
 #: its schedule.
 BOUNDS = {"entropy": (0.0, 0.2), "lr": (1e-7, 1e-2)}
@@ -79,8 +79,8 @@ def check(command: Command) -> Command:
 
 def send(run: Path, command: Command) -> None:
     """Puts a command into the inbox of a run. It appears there whole or not at all."""
-    inbox = run / FOLDER
-    if not (run / "config.json").is_file():
+    inbox = run / CONTROL
+    if not is_run(run):
         raise CommandError("there is no such run")
     inbox.mkdir(exist_ok=True)
     if len(_waiting(inbox)) >= MAX_WAITING:
@@ -93,7 +93,7 @@ def take(run: Path) -> tuple[list[Command], list[str]]:
     is none."""
     commands: list[Command] = []
     refused: list[str] = []
-    for path in _waiting(run / FOLDER):
+    for path in _waiting(run / CONTROL):
         try:
             commands.append(_read(path))
         except CommandError as error:
@@ -112,7 +112,7 @@ def answer(run: Path, command: Command, result: str, message: str, **more: Any) 
 def write_state(run: Path, state: dict[str, Any]) -> None:
     """Says what the run is doing. Replaced whole; not flushed to the disk, because a state that is
     older than the crash says nothing."""
-    folder = run / FOLDER
+    folder = run / CONTROL
     folder.mkdir(exist_ok=True)
     temporary = folder / f".{STATE}"
     temporary.write_text(json.dumps(state))
@@ -121,11 +121,7 @@ def write_state(run: Path, state: dict[str, Any]) -> None:
 
 def read_state(run: Path) -> dict[str, Any]:
     """What the run last said it was doing; empty if it never did."""
-    try:
-        state = json.loads((run / FOLDER / STATE).read_text())
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}
+    return read_json(run, Path(CONTROL) / STATE)
 
 
 def _waiting(inbox: Path) -> list[Path]:
@@ -141,7 +137,7 @@ def _is_file(path: Path) -> bool:
 
 def _read(path: Path) -> Command:
     try:
-        with path.open("rb") as file:
+        with open_file(path.parent, path.name) as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise CommandError("too large for a command")

@@ -16,17 +16,10 @@ from warpzone.rom.paths import flush
 from warpzone.run.files import remove_leftovers, write_atomically, write_text
 from warpzone.run.jsonl import JsonLines
 from warpzone.run.lock import RunLock
+from warpzone.run.names import CHECKPOINTS, CONFIG, EPISODES, EVALS, METRICS, PARQUET
+from warpzone.run.opening import read_object
+from warpzone.run.reader import RunReader
 from warpzone.run.rotation import drop_after
-
-CONFIG = "config.json"
-METRICS = "metrics.jsonl"
-EPISODES = "episodes.jsonl"
-EVALS = "evals.jsonl"
-CHECKPOINTS = "checkpoints"
-WEIGHTS = "weights.safetensors"
-BEST = "best.safetensors"
-#: The newest metrics as columns.
-PARQUET = Path("metrics") / "latest.parquet"
 
 
 class RunFolder:
@@ -116,13 +109,11 @@ def _write(path: Path, content: bytes) -> None:
 
 def load_config(path: Path) -> TrainConfig:
     """The configuration a run was started with."""
-    file = path / CONFIG
-    if not file.is_file():
-        raise ConfigError(f"{path} is not a run: it has no {CONFIG}")
+    RunReader(path).require()
     try:
-        return from_dict(dict(json.loads(file.read_text())))
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise ConfigError(f"{file} cannot be used: {error}") from error
+        return from_dict(read_object(path, CONFIG))
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(f"{path / CONFIG} cannot be used: {error}") from error
 
 
 def load_agent(path: Path, name: str = "") -> tuple[Agent, TrainConfig]:

@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-FOLDER = "logs"
-LOG = "train.log"
+from warpzone.run.names import LOG, LOGS
 
 _lock = threading.Lock()
 _file: TextIO | None = None
@@ -22,7 +21,7 @@ def open_log(run: Path) -> None:
     global _file
     close_log()
     with _lock, contextlib.suppress(OSError):
-        folder = run / FOLDER
+        folder = run / LOGS
         folder.mkdir(exist_ok=True)
         _file = (folder / LOG).open("a", buffering=1, errors="replace")
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.run.checkpoints import INSIDE, SUFFIXES, Checkpoints
-from warpzone.run.folder import BEST, CHECKPOINTS, CONFIG, WEIGHTS, load_config
+from warpzone.run.folder import load_config
+from warpzone.run.names import BEST, CHECKPOINTS, CONFIG, WEIGHTS
 from warpzone.run.safe import read_header
 from warpzone.run.sidecar import (
     SIDECAR_SUFFIX,

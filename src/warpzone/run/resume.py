@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.run.checkpoints import SUFFIXES, Checkpoint, Checkpoints
-from warpzone.run.folder import CHECKPOINTS, CONFIG, RunFolder, load_config
+from warpzone.run.folder import RunFolder, load_config
 from warpzone.run.matching import compare
+from warpzone.run.names import CHECKPOINTS, CONFIG
+from warpzone.run.reader import Say, folders, latest_run
 from warpzone.run.sidecar import NAME, SIDECAR_SUFFIX, CheckpointError, read_sidecar
-
-#: Files looked at below the checkpoint root before the search is given up.
-MOST_FILES = 10_000
-
-Say = Callable[[str], None]
 
 
 def _nothing(_text: str) -> None:
@@ -48,7 +44,7 @@ def find_start(config: TrainConfig, say: Say, without: Collection[Path] = ()) ->
         found = _search(config, say, without)
         return Start() if found is None else _placed(found, config, own)
     if config.resume == "latest":
-        folder = own or newest_run(root_of(config))
+        folder = own or latest_run(root_of(config))
         if folder is None or not (folder / CONFIG).is_file():
             raise ConfigError(f"--resume latest: there is no run {folder or root_of(config)}")
         return _go_on(folder, config, say, without, must=True)
@@ -60,7 +56,7 @@ def saved_config(config: TrainConfig) -> TrainConfig | None:
     are those given here."""
     own = Path(config.runs_dir) / config.run_name if config.run_name else None
     if config.resume in ("auto", "latest"):
-        folder = own if own is not None or config.resume == "auto" else newest_run(root_of(config))
+        folder = own if own is not None or config.resume == "auto" else latest_run(root_of(config))
         if folder is None or not (folder / CONFIG).is_file():
             return None
         return load_config(folder).replace(runs_dir=str(folder.parent), run_name=folder.name)
@@ -78,23 +74,6 @@ def saved_config(config: TrainConfig) -> TrainConfig | None:
 def root_of(config: TrainConfig) -> Path:
     """Below this folder other runs are looked for."""
     return Path(config.checkpoint_root or config.runs_dir)
-
-
-def newest_run(root: Path) -> Path | None:
-    """The run that wrote a checkpoint last."""
-    found: list[tuple[float, Path]] = []
-    for folder in folders(root):
-        if folder.name == CHECKPOINTS:
-            found += [(_written(path), folder.parent) for path in Checkpoints(folder).latest()]
-    return max(found)[1] if found else None
-
-
-def _written(path: Path) -> float:
-    """When; long ago for what is gone by now, or a link to nothing."""
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def best_of(
@@ -214,26 +193,6 @@ def _search(config: TrainConfig, say: Say, without: Collection[Path]) -> Checkpo
         return _chosen(found, say)
     say(f"[train] no checkpoint below {root} fits: a new run begins")
     return None
-
-
-def folders(root: Path, say: Say = _nothing, most: int | None = None) -> Iterator[Path]:
-    """Folders below the root, those that changed last first. Not more than `most` files
-    (MOST_FILES) are looked at, and links are not followed."""
-    left = most = MOST_FILES if most is None else most
-    waiting = [root]
-    while waiting and left > 0:
-        folder = waiting.pop()
-        try:
-            entries = list(os.scandir(folder))
-        except OSError:
-            continue
-        left -= len(entries)
-        below = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-        below.sort(key=lambda entry: (_written(Path(entry.path)), entry.name))
-        waiting += [Path(entry.path) for entry in below]
-        yield folder
-    if waiting:
-        say(f"[train][warn] looked at {most:,} files below {root}, and no further")
 
 
 def _chosen(found: Checkpoint, say: Say) -> Checkpoint:

@@ -1,66 +1,18 @@
 """Long files in parts. `metrics.jsonl` is the newest part; once it is large enough it becomes
 `metrics-0001.jsonl`, then `metrics-0001.jsonl.gz`, and a new one begins. Readers take the parts in
-order. A run that goes on from a checkpoint first drops the rows after it, from parts too, so that
-rotation can happen at any moment."""
+order (`run/reader.py`). A run that goes on from a checkpoint first drops the rows after it, from
+parts too, so that rotation can happen at any moment."""
 
 from __future__ import annotations
 
 import functools
 import gzip
-import json
-import re
 import shutil
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from warpzone.run.files import write_atomically
 from warpzone.run.jsonl import JsonLines
-
-
-def parts(folder: Path, name: str) -> list[Path]:
-    """The finished parts of a file, oldest first; each once, compressed if it is already."""
-    stem, suffix = Path(name).stem, Path(name).suffix
-    pattern = re.compile(rf"{re.escape(stem)}-(\d{{4,}}){re.escape(suffix)}(\.gz)?")
-    found: dict[int, Path] = {}
-    for path in sorted(folder.glob(f"{stem}-*")):
-        if match := pattern.fullmatch(path.name):
-            # Sorted: the compressed one comes last, and is complete once it has its name.
-            found[int(match[1])] = path
-    return [found[number] for number in sorted(found)]
-
-
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of one part; of a damaged one those before the damage, then one that is torn."""
-    if path.suffix == ".gz":
-        with gzip.open(path, "rt", errors="replace") as packed:
-            try:
-                yield from packed
-            except (EOFError, zlib.error, gzip.BadGzipFile):
-                yield ""
-    else:
-        with path.open(errors="replace") as file:
-            yield from file
-
-
-def read_rows(folder: Path, name: str, last: int | None = None) -> Iterator[dict[str, Any]]:
-    """All rows of a file, parts first. A line torn off by a crash is passed over. With `last`,
-    parts that are not needed for so many rows are left out."""
-    newest = folder / name
-    chosen = [*parts(folder, name), *([newest] if newest.is_file() else [])]
-    if last is not None:
-        lines = 0
-        for index in reversed(range(len(chosen))):
-            lines += sum(1 for _ in read_lines(chosen[index]))
-            if lines >= last:
-                chosen = chosen[index:]
-                break
-    for path in chosen:
-        for line in read_lines(path):
-            row = _parse(line)
-            if row is not None:
-                yield row
+from warpzone.run.reader import parse_row, parts, read_lines
 
 
 def rotate(lines: JsonLines, name: str) -> Path:
@@ -107,7 +59,7 @@ def _split(path: Path, global_step: int) -> tuple[list[str], int, bool]:
     kept: list[str] = []
     gone, torn = 0, False
     for line in read_lines(path):
-        row = _parse(line)
+        row = parse_row(line) if line.endswith("\n") else None
         if row is None:
             torn = True
         elif (row.get("global_step") or 0) > global_step:
@@ -134,16 +86,6 @@ def _replace(path: Path, kept: list[str]) -> None:
 def _pack(plain: Path, packed: Path) -> None:
     with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=6) as target:
         shutil.copyfileobj(source, target)
-
-
-def _parse(line: str) -> dict[str, Any] | None:
-    if not line.endswith("\n"):
-        return None
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError:
-        return None
-    return row if isinstance(row, dict) else None
 
 
 def _number(part: Path) -> int:

@@ -4,6 +4,7 @@ anything is allocated, nothing is executed, and what is wrong is one sentence.""
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import pickletools
 import struct
@@ -17,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from warpzone.run.opening import open_file
 from warpzone.run.sidecar import CheckpointError
 
 #: The header of the largest network here is a few KiB.
@@ -42,8 +44,8 @@ def plain_name(name: str) -> str:
 
 def read_header(path: Path) -> tuple[dict[str, list[int]], dict[str, str]]:
     """Shapes and text of a safetensors file, from its header alone."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
+    with open_file(path.parent, path.name) as file:
+        size = os.fstat(file.fileno()).st_size
         first = file.read(8)
         if len(first) < 8:
             raise CheckpointError(f"{path.name} is cut off")

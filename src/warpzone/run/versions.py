@@ -14,9 +14,10 @@ import torch
 
 import warpzone
 from warpzone.run.files import write_text
+from warpzone.run.names import VERSIONS
+from warpzone.run.opening import read_json
 from warpzone.run.sidecar import now
 
-VERSIONS = "versions.json"
 PACKAGES = ("torch", "numpy", "safetensors", "gymnasium", "rich", "tyro")
 #: Starts that are remembered; a run that is killed every minute is not told in full.
 MOST_SESSIONS = 200
@@ -32,10 +33,7 @@ def add_session(folder: Path, device: torch.device, rom: bytes, start: dict[str,
 
 def read_sessions(folder: Path) -> list[dict[str, Any]]:
     """The starts so far, oldest first; none where nobody can read of them."""
-    try:
-        sessions = json.loads((folder / VERSIONS).read_text())["sessions"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
+    sessions = read_json(folder, VERSIONS).get("sessions")
     return list(sessions) if isinstance(sessions, list) else []
 
 

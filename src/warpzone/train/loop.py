@@ -32,7 +32,7 @@ from warpzone.observers.observer import Observer
 from warpzone.observers.progress import Progress
 from warpzone.rom import native
 from warpzone.run.checkpoints import Checkpoint
-from warpzone.run.folder import BEST, EPISODES, EVALS, METRICS, WEIGHTS
+from warpzone.run.names import BEST, EPISODES, EVALS, METRICS, WEIGHTS
 from warpzone.run.resume import Start
 from warpzone.run.sidecar import Reason
 from warpzone.train.rows import Seconds, make_row, refuse_endless

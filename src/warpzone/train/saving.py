@@ -13,10 +13,11 @@ import torch
 
 from warpzone.eval.evaluate import Outcome
 from warpzone.run.checkpoints import Checkpoint, Checkpoints, Snapshot, update_of
-from warpzone.run.folder import EVALS, WEIGHTS, RunFolder
+from warpzone.run.folder import RunFolder
 from warpzone.run.journal import say
+from warpzone.run.names import EVALS, WEIGHTS
+from warpzone.run.reader import read_rows
 from warpzone.run.resume import Start
-from warpzone.run.rotation import read_rows
 from warpzone.run.sidecar import CheckpointError, Reason
 from warpzone.run.versions import add_session
 

@@ -109,7 +109,7 @@ def test_large_files_come_in_pieces(tmp_path: Path) -> None:
 
 def test_the_end_of_a_log(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    tail = TextTail(path, keep=3, first=40)
+    tail = TextTail(tmp_path, path.name, keep=3, first=40)
     assert not tail.read()
     path.write_text("".join(f"line number {n}\n" for n in range(10)) + "torn")
     assert tail.read()

@@ -10,10 +10,12 @@ from tiny_runs import make_agent, same, tiny
 
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.eval.guess import guess_config
-from warpzone.eval.weights import find_agent, latest_run
+from warpzone.eval.weights import find_agent
 from warpzone.model.agent import Agent
 from warpzone.run.checkpoints import Checkpoints, Snapshot
-from warpzone.run.folder import BEST, WEIGHTS, RunFolder
+from warpzone.run.folder import RunFolder
+from warpzone.run.names import BEST, WEIGHTS
+from warpzone.run.reader import latest_run
 
 
 def make_run(folder: Path, name: str, **changes: Any) -> tuple[Path, Agent, TrainConfig]:
@@ -43,7 +45,9 @@ def test_latest_is_the_run_that_wrote_last(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "config.json").write_text("{}")
     os.utime(old / WEIGHTS, (1, 1))
-    assert latest_run(tmp_path).name == "new"
+    found = latest_run(tmp_path)
+    assert found is not None
+    assert found.name == "new"
     assert find_agent("latest", tmp_path).path == tmp_path / "new" / WEIGHTS
 
 

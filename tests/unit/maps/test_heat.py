@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from warpzone.maps.events import Event, events_of, latest, read_events, rows_of, stages_in
+from warpzone.maps.events import Event, events_of, latest, read_events, stages_in
 from warpzone.maps.flight import AreaPicture
 from warpzone.maps.heat import BIN, CHART, MARGIN, PASSED, draw_heat, stacked
+from warpzone.run.reader import RunReader
 
 AREA = AreaPicture(1, 5, 0, np.full((208, 640, 3), 100, np.uint8))
 
@@ -36,13 +37,13 @@ def test_rows_of_evaluations_and_of_training(tmp_path: Path) -> None:
     trained = {"stage": 1, "reason": "timeout", "furthest_x": 7}
     assert events_of([trained], "1-2")[0].kind == "stall"
     assert stages_in([trained, {"stage": -1}]) == ["1-1", "1-2"]
-    assert rows_of(tmp_path / "nothing.jsonl") == []
+    assert RunReader(tmp_path).rows("nothing.jsonl") == []
 
 
 def test_long_files_are_thinned_evenly(tmp_path: Path) -> None:
     file = tmp_path / "episodes.jsonl"
     file.write_text("".join(json.dumps({"n": n}) + "\n" for n in range(1000)))
-    kept = [row["n"] for row in rows_of(file, 100)]
+    kept = [row["n"] for row in RunReader(tmp_path).rows("episodes.jsonl", 100)]
     assert 50 <= len(kept) <= 100
     assert kept == list(range(0, 1000, kept[1]))
 

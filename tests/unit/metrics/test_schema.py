@@ -12,7 +12,7 @@ from tiny_runs import tiny
 
 from warpzone.metrics import schema
 from warpzone.observers.make import make_observers
-from warpzone.run import rotation
+from warpzone.run import reader
 from warpzone.train.loop import Run
 
 ROOT = Path(__file__).parents[3]
@@ -32,7 +32,7 @@ PER = {"algo": "vtrace", "per": True, "per_memory_gb": 0.01, "per_segments": 4}
 def rows_of(folder: Path, **changes: Any) -> list[dict[str, Any]]:
     config = tiny(runs_dir=str(folder), run_name="run", **changes)
     run = learn(Run(config, make_observers(config)))
-    return list(rotation.read_rows(run.folder.path, "metrics.jsonl"))
+    return list(reader.read_rows(run.folder.path, "metrics.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,6 @@ def test_the_reference_is_up_to_date() -> None:
 def test_long_files_are_rotated(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, metrics_rotate_mb=0.005)
     folder = tmp_path / "run"
-    parts = [path.name for path in rotation.parts(folder, "metrics.jsonl")]
+    parts = [path.name for path in reader.parts(folder, "metrics.jsonl")]
     assert parts == ["metrics-0001.jsonl.gz"]
     assert [row["update"] for row in rows] == [1, 2, 3]

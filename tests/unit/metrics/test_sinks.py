@@ -14,7 +14,7 @@ from warpzone.metrics.sinks import parquet as parquet_sink
 from warpzone.metrics.sinks.parquet import ParquetSink
 from warpzone.metrics.sinks.tensorboard import TensorBoardSink
 from warpzone.observers.metrics import MetricsObserver
-from warpzone.run.folder import PARQUET
+from warpzone.run.names import PARQUET
 
 
 def row(step: int, **more: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from observed_runs import observed
 
 from warpzone.observers.health import HealthObserver
 from warpzone.observers.metrics import MetricsObserver
-from warpzone.run import rotation
+from warpzone.run import reader
 from warpzone.train.loop import Run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reading-metrics.md"
@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     run = observed(
         folder, HealthObserver, MetricsObserver, max_steps=20 * 32, metrics_rotate_mb=0.05
     )
-    assert len(rotation.parts(run.folder.path, "metrics.jsonl")) == 1
+    assert len(reader.parts(run.folder.path, "metrics.jsonl")) == 1
     return run
 
 

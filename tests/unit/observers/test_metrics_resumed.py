@@ -9,8 +9,8 @@ from tiny_runs import Recorder, same, tiny
 
 from warpzone.config import TrainConfig
 from warpzone.observers.metrics import MetricsObserver
+from warpzone.run.reader import parts, read_rows
 from warpzone.run.resume import find_start
-from warpzone.run.rotation import parts, read_rows
 from warpzone.train.loop import Run
 
 UPDATES = 12

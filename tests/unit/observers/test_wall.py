@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tiny_runs import tiny
 
-from warpzone.observers.wall import FOLDER, LATEST, write_wall
+from warpzone.observers.wall import write_wall
+from warpzone.run.names import WALL, WALL_PICTURES
 from warpzone.train.loop import Run
 
 
@@ -20,11 +21,11 @@ def test_a_lane_is_shown_with_its_stage(
 ) -> None:
     run = Run(tiny(runs_dir=str(tmp_path), **changes))
     try:
-        (run.folder.path / FOLDER).mkdir()
+        (run.folder.path / WALL).mkdir()
         write_wall(run, run._played(), 2, 4, 1)
     finally:
         run.close()
-    header = json.loads((run.folder.path / FOLDER / LATEST).read_bytes().partition(b"\n")[0])
+    header = json.loads((run.folder.path / WALL / WALL_PICTURES).read_bytes().partition(b"\n")[0])
     assert [(lane["lane"], lane["stage"]) for lane in header["lanes"]] == [(0, stage), (3, stage)]
     assert all(lane["x"] > 0 for lane in header["lanes"])
 
@@ -35,11 +36,11 @@ def test_a_lane_is_one_picture_whatever_it_sees(tmp_path: Path) -> None:
     for name, changes in {"gray": {}, "color": {"color": True}}.items():
         run = Run(tiny(runs_dir=str(tmp_path), run_name=name, **changes))
         try:
-            (run.folder.path / FOLDER).mkdir()
+            (run.folder.path / WALL).mkdir()
             write_wall(run, run._played(), 2, 8, 1)
         finally:
             run.close()
-        text, _, pixels = (run.folder.path / FOLDER / LATEST).read_bytes().partition(b"\n")
+        text, _, pixels = (run.folder.path / WALL / WALL_PICTURES).read_bytes().partition(b"\n")
         assert json.loads(text)["shape"] == [8, 2, 36, 36]
         found.append(np.frombuffer(pixels, np.uint8).reshape(8, 2, 36, 36)[0].astype(int))
     assert found[0].std() > 10

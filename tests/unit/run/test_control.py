@@ -18,7 +18,7 @@ def test_a_command_arrives_once_and_in_order(tmp_path: Path) -> None:
         control.send(run, command)
     assert control.take(run) == (sent, [])
     assert control.take(run) == ([], [])
-    assert list((run / control.FOLDER).iterdir()) == []
+    assert list((run / control.CONTROL).iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_who_is_plain_text(who: str) -> None:
 
 def test_what_is_no_command_is_refused_and_removed(tmp_path: Path) -> None:
     run = make_run(tmp_path)
-    inbox = run / control.FOLDER
+    inbox = run / control.CONTROL
     inbox.mkdir()
     good = Command.new("somebody", "pause")
     control.send(run, good)
@@ -85,5 +85,5 @@ def test_state_is_what_was_written_last(tmp_path: Path) -> None:
     assert control.read_state(run) == {}
     control.write_state(run, {"doing": "paused"})
     assert control.read_state(run) == {"doing": "paused"}
-    (run / control.FOLDER / control.STATE).write_text("[1]")
+    (run / control.CONTROL / control.STATE).write_text("[1]")
     assert control.read_state(run) == {}

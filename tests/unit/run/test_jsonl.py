@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from warpzone.run import rotation
+from warpzone.run import reader, rotation
 from warpzone.run.jsonl import JsonLines, encode
 
 NAME = "metrics.jsonl"
 
 
 def steps(folder: Path) -> list[int]:
-    return [row["global_step"] for row in rotation.read_rows(folder, NAME)]
+    return [row["global_step"] for row in reader.read_rows(folder, NAME)]
 
 
 def fill(lines: JsonLines, first: int, last: int) -> None:
@@ -84,8 +84,8 @@ def test_threads_never_mix_lines(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     rotation.compress(tmp_path, NAME)
-    rows = list(rotation.read_rows(tmp_path, NAME))
-    assert len(rotation.parts(tmp_path, NAME)) == 2
+    rows = list(reader.read_rows(tmp_path, NAME))
+    assert len(reader.parts(tmp_path, NAME)) == 2
     assert len(rows) == 2 * writers * batches
     # A batch is one write: its second row follows its first.
     for first, second in zip(rows[::2], rows[1::2], strict=True):
@@ -105,10 +105,10 @@ def test_parts_are_read_in_order(tmp_path: Path) -> None:
     fill(lines, 120, 124)
     (tmp_path / "metrics-notes.jsonl").write_text("something else\n")
     assert steps(tmp_path) == list(range(125))
-    newest = [row["global_step"] for row in rotation.read_rows(tmp_path, NAME, last=16)]
+    newest = [row["global_step"] for row in reader.read_rows(tmp_path, NAME, last=16)]
     assert newest == list(range(100, 125))  # Whole parts: two are enough for 16 and one is not.
-    assert len(list(rotation.read_rows(tmp_path, NAME, last=1000))) == 125
-    names = [path.name for path in rotation.parts(tmp_path, NAME)]
+    assert len(list(reader.read_rows(tmp_path, NAME, last=1000))) == 125
+    names = [path.name for path in reader.parts(tmp_path, NAME)]
     assert names[5:7] == ["metrics-0006.jsonl.gz", "metrics-0007.jsonl"]
 
 
@@ -181,9 +181,9 @@ def test_rows_without_a_step_stay(tmp_path: Path) -> None:
     lines = JsonLines(tmp_path)
     lines.append(NAME, [{"global_step": None}, {"global_step": 9}, {"other": 1}])
     assert rotation.drop_after(lines, NAME, 5) == 1
-    assert list(rotation.read_rows(tmp_path, NAME)) == [{"global_step": None}, {"other": 1}]
+    assert list(reader.read_rows(tmp_path, NAME)) == [{"global_step": None}, {"other": 1}]
 
 
 def test_nothing_to_drop(tmp_path: Path) -> None:
     assert rotation.drop_after(JsonLines(tmp_path), NAME, 5) == 0
-    assert list(rotation.read_rows(tmp_path, NAME)) == []
+    assert list(reader.read_rows(tmp_path, NAME)) == []

@@ -11,12 +11,13 @@ from tiny_runs import make_agent, same, tiny
 
 from warpzone.cli.main import main
 from warpzone.config import ConfigError, TrainConfig, from_dict
-from warpzone.run import resume
+from warpzone.run import reader
 from warpzone.run.checkpoints import Checkpoints
 from warpzone.run.files import sha256
 from warpzone.run.folder import RunFolder, load_agent, load_config
 from warpzone.run.matching import FREE, NETWORK, compare
-from warpzone.run.resume import find_start, newest_run
+from warpzone.run.reader import latest_run
+from warpzone.run.resume import find_start
 
 
 def run_with(root: Path, name: str, *updates: int, **changes: Any) -> Path:
@@ -88,13 +89,13 @@ def test_the_search_is_bounded(
     run_with(tmp_path, "far", 1)
     for index in range(30):
         (tmp_path / f"file{index}").write_text("")
-    monkeypatch.setattr(resume, "MOST_FILES", 20)
+    monkeypatch.setattr(reader, "MOST_FILES", 20)
     found, said = start(tmp_path, "auto")
     assert found.checkpoint is None
     assert f"[train][warn] looked at 20 files below {tmp_path}, and no further" in said
     assert main(["checkpoints", "verify", str(tmp_path)]) == 0
     assert "1 checkpoints are whole" in capsys.readouterr().out  # Whoever asks for all gets all.
-    monkeypatch.setattr(resume, "MOST_FILES", 200)
+    monkeypatch.setattr(reader, "MOST_FILES", 200)
     found, said = start(tmp_path, "auto")
     assert found.checkpoint is not None
     assert not any("no further" in line for line in said)
@@ -119,7 +120,7 @@ def test_never_means_never(tmp_path: Path) -> None:
 def test_latest_is_the_run_that_wrote_last(tmp_path: Path) -> None:
     run_with(tmp_path, "first", 9)
     second = run_with(tmp_path, "second", 1)
-    assert newest_run(tmp_path) == second
+    assert latest_run(tmp_path) == second
     found, _ = start(tmp_path, "latest")
     assert found.folder == second
     with pytest.raises(ConfigError, match="there is no run"):
@@ -127,7 +128,7 @@ def test_latest_is_the_run_that_wrote_last(tmp_path: Path) -> None:
     broken = tmp_path / "fourth" / "checkpoints"
     broken.mkdir(parents=True)
     (broken / "ppo_world1_stage1_latest.json").symlink_to(tmp_path / "nothing")
-    assert newest_run(tmp_path) == second
+    assert latest_run(tmp_path) == second
 
 
 def test_a_file_that_cannot_be_read_is_passed_over(

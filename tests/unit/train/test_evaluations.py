@@ -9,8 +9,8 @@ from tiny_runs import Recorder, tiny
 
 from warpzone.config import TrainConfig
 from warpzone.eval.evaluate import Outcome
+from warpzone.run.reader import read_rows
 from warpzone.run.resume import find_start
-from warpzone.run.rotation import read_rows
 from warpzone.train import loop
 from warpzone.train.loop import Run
 from warpzone.train.saving import Saver

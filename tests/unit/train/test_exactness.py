@@ -11,8 +11,8 @@ from tiny_runs import Recorder, same, tiny
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.observers.observer import Observer
 from warpzone.run.lock import RunLock
+from warpzone.run.reader import read_rows
 from warpzone.run.resume import find_start
-from warpzone.run.rotation import read_rows
 from warpzone.train.loop import Run
 from warpzone.train.saving import state_of
 

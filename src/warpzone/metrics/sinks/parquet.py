@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from warpzone.metrics import schema
 from warpzone.run.files import write_atomically
-from warpzone.run.folder import PARQUET
+from warpzone.run.names import PARQUET
 
 #: Rows that are kept; older ones are in the JSONL files only.
 ROWS = 10_000

@@ -1,0 +1,46 @@
+"""The names of what is in a run's folder, spelled once. Nothing else is in this file, so that
+everybody who reads or writes a run can import it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: The configuration; a folder that has one is a run.
+CONFIG = "config.json"
+#: One row for each update, for each finished episode, for each evaluated episode, and now and then.
+METRICS = "metrics.jsonl"
+EPISODES = "episodes.jsonl"
+EVALS = "evals.jsonl"
+HEARTBEAT = "heartbeat.jsonl"
+#: The newest metrics as columns.
+PARQUET = Path("metrics") / "latest.parquet"
+#: With which code, packages and machine the run was trained.
+VERSIONS = "versions.json"
+#: An evaluation of more stages than training looks at: `warpzone eval RUN --json RUN/eval.json`.
+EVALUATION = "eval.json"
+
+#: The weights of the last and of the best evaluation, and what all weights end with.
+WEIGHTS = "weights.safetensors"
+BEST = "best.safetensors"
+WEIGHTS_SUFFIX = ".safetensors"
+CHECKPOINTS = "checkpoints"
+SIDECAR_SUFFIX = ".json"
+#: The side-car of the newest checkpoint ends with this.
+LATEST_SUFFIX = "_latest" + SIDECAR_SUFFIX
+
+VIDEOS = "videos"
+BEST_VIDEO = "best.mp4"
+VIDEO_SUFFIXES = (".mp4", ".gif")
+
+LOGS = "logs"
+LOG = "train.log"
+
+#: The inbox of commands, what became of them, and what the run is doing.
+CONTROL = "control"
+ANSWERS = "control.jsonl"
+STATE = "state.json"
+
+#: Pictures of lanes, and the file that is touched by whoever looks at them.
+WALL = "wall"
+WALL_PICTURES = "latest.bin"
+WALL_WANTED = "wanted"
