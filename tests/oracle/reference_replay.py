@@ -16,10 +16,18 @@ class ToyLanes:
     The rollouts they fill are made from the episodes' lists, without any index arithmetic.
     """
 
-    def __init__(self, lanes: int, stack: int, actions: int, seed: int, end: float = 0.2) -> None:
+    def __init__(
+        self,
+        lanes: int,
+        stack: int,
+        actions: int,
+        seed: int,
+        end: float = 0.2,
+        picture: tuple[int, int] = (3, 2),
+    ) -> None:
         self.rng = np.random.default_rng(seed)
         self.stack, self.actions, self.end = stack, actions, end
-        self.picture = (3, 2)
+        self.picture = picture
         #: The pictures of the running episode of each lane, the newest last.
         self.episodes = [[self.show()] for _ in range(lanes)]
         self.rows = [[self.show()] * (stack - 1) + episode for episode in self.episodes]

@@ -1,0 +1,179 @@
+"""Whole updates of the learner against the slow one of `tests/oracle/reference_learner.py`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from reference_learner import ReferenceLearner
+from reference_replay import ToyLanes
+from tiny_runs import CPU, make_agent, tiny
+
+from warpzone.config import TrainConfig
+from warpzone.data.types import Rollout
+from warpzone.learn.learner import Learner
+from warpzone.model.agent import Agent
+
+LANES, STEPS, UPDATES = 4, 6, 2
+#: Sums in another order and in float32, of weights that moved by the rate in each step.
+TOLERANCE = 0.02
+STATISTICS = {
+    "loss_policy": "policy",
+    "loss_value": "value",
+    "entropy": "entropy",
+    "approx_kl": "kl",
+    "clip_fraction": "clipped",
+}
+
+#: No field has its default, so that one that is not read is noticed.
+NUMBERS = {
+    "gamma": st.sampled_from([0.6, 0.8, 0.97]),
+    "gae_lambda": st.sampled_from([0.3, 0.7, 0.9]),
+    "clip": st.sampled_from([0.05, 0.4]),
+    "value_coef": st.sampled_from([0.1, 2.0]),
+    "entropy": st.sampled_from([0.1, 0.4]),
+    "entropy_final": st.sampled_from([0.05, 0.7]),
+    "rho_clip": st.sampled_from([0.4, 1.7]),
+    "c_clip": st.sampled_from([0.5, 1.4]),
+    "lr": st.sampled_from([3e-3, 1e-2]),
+    "lr_final": st.sampled_from([0.0, 0.4]),
+    "weight_decay": st.sampled_from([0.0, 1.0, 3.0]),
+    # Smaller than every gradient, with Adam's epsilon in reach, and hardly ever reached.
+    "clip_grad": st.sampled_from([1e-4, 0.3, 50.0]),
+    "warmup": st.sampled_from([0.0, 0.3]),
+    "normalize_advantages": st.booleans(),
+    "ema": st.sampled_from([0.03, 0.6]),
+    "noisy": st.booleans(),
+    "previous_action": st.booleans(),
+    "frame_stack": st.sampled_from([1, 3]),
+    "seed": st.integers(0, 1000),
+}
+PICTURES = st.sampled_from(
+    [
+        {"observation": "tiles"},
+        {"observation": "tiles", "augment_shift": 2},
+        {"size": 27, "augment_shift": 3, "augment_brightness": 0.4},
+    ]
+)
+MEMORIES = st.sampled_from(["none", "gru", "lstm", "gtrxl"])
+#: How a rollout is divided: minibatches of whole lanes, whole optimiser steps.
+PARTS = st.sampled_from(
+    [
+        {"minibatch": LANES * STEPS},
+        {"minibatch": 2 * STEPS},
+        {"minibatch": STEPS, "grad_accum": 2},
+        {"minibatch": STEPS, "grad_accum": 4},
+    ]
+)
+ALGORITHMS = {
+    "ppo": st.fixed_dictionaries(
+        {"epochs": st.integers(1, 3), "target_kl": st.sampled_from([0.0, 0.05, 1.0])}
+    ),
+    "a2c": st.just({}),
+    "vtrace": st.just({}),
+    "replay": st.fixed_dictionaries(
+        {
+            "per": st.just(True),
+            "per_memory_gb": st.just(0.01),
+            "per_alpha": st.sampled_from([0.3, 1.0]),
+            "per_beta": st.sampled_from([0.2, 0.6]),
+            "per_beta_final": st.sampled_from([0.5, 1.0]),
+            "per_sample_interval": st.sampled_from([1, 1, 2]),
+            # Three, so that the last piece is a smaller one; five are there at the second update.
+            "per_segments": st.sampled_from([3, 4, 5]),
+            "per_burn_in": st.sampled_from([0, 2, 4]),
+        }
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Small tensors: threads cost more than they bring."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def rollouts_of(config: TrainConfig, agent: Agent, count: int) -> list[Rollout]:
+    """Random ones, of another policy than the agent's, with ends of both kinds, forced steps, and
+    memory that is not empty."""
+    actions = agent.spec.actions
+    toy = ToyLanes(LANES, config.frame_stack, actions, seed=config.seed, picture=config.picture)
+    random = torch.Generator().manual_seed(config.seed)
+    toy.rollout(3)
+    made = []
+    for _ in range(count):
+        state = tuple(
+            torch.randn(part.shape, generator=random)
+            if part.is_floating_point()
+            else torch.randint(0, config.memory_length + 1, part.shape, generator=random)
+            for part in agent.initial_state(LANES)
+        )
+        rollout, _ = toy.rollout(STEPS, state)
+        forced = torch.rand(rollout.forced.shape, generator=random) < 0.25
+        forced &= config.grad_accum == 1
+        log_prob = torch.where(forced, 0.0, rollout.log_prob)
+        made.append(rollout._replace(forced=forced, log_prob=log_prob))
+    return made
+
+
+def check(config: TrainConfig, progress: list[float]) -> None:
+    """Some updates of both learners, compared after each one."""
+    agent = make_agent(config)
+    rollouts = rollouts_of(config, agent, len(progress))
+    learner = Learner(config, agent, CPU)
+    slow = ReferenceLearner(config, agent, learner.state_dict())
+    moved = 0.0
+    for index, (rollout, share) in enumerate(zip(rollouts, progress, strict=True)):
+        for player in (agent, slow.agent):
+            player.resample_noise(torch.Generator().manual_seed(index))
+        row = learner.update(rollout, share)
+        slow.update(rollout, share)
+        assert row["learning_rate"] == pytest.approx(slow.rate, rel=1e-6)
+        assert row["entropy_bonus"] == pytest.approx(slow.bonus, rel=1e-6)
+        assert row["grad_norm"] == pytest.approx(slow.norm, rel=1e-3)
+        if config.grad_accum == 1:
+            for name, part in STATISTICS.items():
+                expected = sum(getattr(losses, part) for losses in slow.seen) / len(slow.seen)
+                assert row[name] == pytest.approx(expected, rel=1e-3, abs=1e-4), name
+        moved += slow.rate
+        close(dict(agent.state_dict()), dict(slow.agent.state_dict()), moved)
+        average = learner.state_dict()["ema"]
+        if average is not None:
+            close(dict(average["averages"]), slow.average, moved)
+
+
+def close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], moved: float) -> None:
+    assert found.keys() == expected.keys()
+    for name, weight in expected.items():
+        torch.testing.assert_close(
+            found[name].double(),
+            weight.double(),
+            rtol=0,
+            atol=TOLERANCE * moved + 1e-6,
+            msg=lambda text, name=name: f"{name}: {text}",
+        )
+
+
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_an_update_is_that_of_the_papers(algorithm: str, data: st.DataObject) -> None:
+    values: dict[str, Any] = data.draw(st.fixed_dictionaries(NUMBERS))
+    values |= data.draw(PICTURES) | data.draw(PARTS) | data.draw(ALGORITHMS[algorithm])
+    values["algo"] = "vtrace" if algorithm == "replay" else algorithm
+    values["memory"] = data.draw(MEMORIES)
+    values["normalize_advantages"] &= values.get("grad_accum", 1) == 1
+    config = tiny(num_envs=LANES, rollout_steps=STEPS, max_steps=10**6, **values)
+    progress = sorted(data.draw(st.tuples(*[st.floats(0.0, 1.0)] * UPDATES)))
+    check(config, list(progress))
