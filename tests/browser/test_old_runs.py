@@ -7,7 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_server import SCREENSHOTS, Dashboard, make_run, wait, write_rows
+from dashboard_server import (
+    PATIENCE,
+    SCREENSHOTS,
+    TOKEN,
+    Dashboard,
+    make_run,
+    wait,
+    write_rows,
+)
+from websockets.exceptions import ConnectionClosed
+
+from warpzone.dashboard.access import TRIES
 
 Open = Callable[..., Any]
 ROWS = 10_000
@@ -145,3 +156,18 @@ def test_runs_come_and_go(tmp_path: Path, open_page: Open) -> None:
         page.wait_for_selector("[data-tile=steps] >> text=999")
         run.rename(tmp_path / "gone")
         page.wait_for_selector("#empty")
+
+
+def test_a_good_token_outlives_a_guesser(tmp_path: Path, open_page: Open) -> None:
+    """The guesser is the same user here, so the page has to wait, but keeps its token."""
+    make_run(tmp_path / "runs")
+    with Dashboard(tmp_path / "runs", "--control") as dashboard:
+        page = open_page(dashboard.url)
+        for _ in range(TRIES):
+            with dashboard.socket() as link:
+                link.send(json.dumps({"type": "hello", "token": "wrong" * 5}))
+                with pytest.raises(ConnectionClosed, match="wrong token"):
+                    link.recv(timeout=PATIENCE)
+        page.reload()
+        page.wait_for_selector("#notice >> text=Wrong tokens came")
+        assert page.evaluate("sessionStorage.getItem('warpzone.token')") == TOKEN

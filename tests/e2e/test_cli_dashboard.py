@@ -77,6 +77,25 @@ def test_a_dashboard_beside_a_run(tmp_path: Path) -> None:
     assert not listens(served.port)
 
 
+@pytest.mark.parametrize("given", ["", "a-token-from-the-environment"])
+def test_a_token_from_the_environment_is_not_printed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    given: str,
+) -> None:
+    monkeypatch.setenv("WARPZONE_DASHBOARD_TOKEN", given)
+    run = SimpleNamespace(
+        folder=SimpleNamespace(path=tmp_path), config=SimpleNamespace(runs_dir=str(tmp_path))
+    )
+    served = DashboardObserver(TrainConfig(dashboard=True, control=True, dashboard_port=0))
+    served.started(run)  # type: ignore[arg-type]
+    served.ended(run, "normal")  # type: ignore[arg-type]
+    said = capfd.readouterr().err
+    assert (served.token in said) is not bool(given)
+    assert ("that of WARPZONE_DASHBOARD_TOKEN" in said) is bool(given)
+
+
 def test_the_dashboard_of_a_run_that_is_killed_ends_too(tmp_path: Path) -> None:
     words = ["--dashboard", "--control", "--dashboard-port", "0", "--runs-dir", str(tmp_path)]
     process = subprocess.Popen(

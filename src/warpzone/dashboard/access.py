@@ -8,16 +8,19 @@ import secrets
 import socket
 import time
 from collections import OrderedDict
+from typing import Literal
 from urllib.parse import urlsplit
 
 from warpzone.config.dashboard import LEAST_TOKEN
 
 LOG = logging.getLogger("warpzone.dashboard")
 
-#: Wrong tokens from one address before it must wait, and for how long.
+Verdict = Literal["right", "wrong", "wait"]
+
+#: Wrong tokens of one guesser before it must wait, and for how long.
 TRIES = 5
 WAIT = 60.0
-#: Addresses that are remembered.
+#: Guessers that are remembered.
 MOST_ADDRESSES = 1024
 
 
@@ -39,21 +42,28 @@ class Access:
             self._names.add(socket.gethostname().lower())
         self._wrong: OrderedDict[str, list[float]] = OrderedDict()
 
-    def right_token(self, token: str, address: str) -> bool:
-        """Compares in constant time; an address that guesses is made to wait."""
-        moments = [when for when in self._wrong.get(address, ()) if time.monotonic() - when < WAIT]
-        if len(moments) >= TRIES:
-            LOG.warning("token refused unseen: too many wrong ones from %s", address)
-            return False
+    def right_token(self, token: str, who: str) -> bool:
+        """Whether `judge` says so."""
+        return self.judge(token, who) == "right"
+
+    def judge(self, token: str, who: str) -> Verdict:
+        """Compares in constant time; who guesses is made to wait, and nobody else is. `who` is
+        empty where users cannot be told apart: locking out all of them would do a guesser's work,
+        and a token of this length is not guessed."""
+        moments = [when for when in self._wrong.get(who, ()) if time.monotonic() - when < WAIT]
+        if who and len(moments) >= TRIES:
+            LOG.warning("token refused unseen: too many wrong ones from %s", who)
+            return "wait"
         if secrets.compare_digest(token.encode(errors="replace"), self._token):
-            self._wrong.pop(address, None)
-            return True
-        self._wrong[address] = [*moments, time.monotonic()]
-        self._wrong.move_to_end(address)
+            self._wrong.pop(who, None)
+            return "right"
+        if who:
+            self._wrong[who] = [*moments, time.monotonic()]
+            self._wrong.move_to_end(who)
         while len(self._wrong) > MOST_ADDRESSES:
             self._wrong.popitem(last=False)
-        LOG.warning("wrong token from %s (%d of %d)", address, len(moments) + 1, TRIES)
-        return False
+        LOG.warning("wrong token from %s (%d of %d)", who or "?", len(moments) + 1, TRIES)
+        return "wrong"
 
     def knows_host(self, header: str) -> bool:
         """Whether a request is meant for this server. A page of somebody else's that has its name

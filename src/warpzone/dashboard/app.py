@@ -16,6 +16,7 @@ from fastapi.responses import FileResponse
 from warpzone.dashboard.access import Access
 from warpzone.dashboard.catalogue import Catalogue
 from warpzone.dashboard.hub import Hub
+from warpzone.dashboard.peer import GoneError, ends, who
 from warpzone.dashboard.talk import Talk
 
 LOG = logging.getLogger("warpzone.dashboard")
@@ -61,12 +62,12 @@ class Doorman:
             await self.app(scope, receive, send)
             return
         host, origin = _one(scope, b"host") or "", _one(scope, b"origin")
-        who = scope["client"][0] if scope.get("client") else "?"
+        client = scope["client"][0] if scope.get("client") else "?"
         if not self.access.knows_host(host):
-            LOG.warning("request of %s refused: not our name: %.60r", who, host)
+            LOG.warning("request of %s refused: not our name: %.60r", client, host)
             await _refuse(scope, send, "this server does not answer to that name")
         elif not self.access.knows_origin(origin, host):
-            LOG.warning("request of %s refused: from another page: %.60r", who, origin)
+            LOG.warning("request of %s refused: from another page: %.60r", client, origin)
             await _refuse(scope, send, "requests from other pages are refused")
         else:
             await self.app(scope, receive, _with_headers(send))
@@ -114,8 +115,11 @@ def make_app(folder: Path, access: Access) -> Application:
     async def video(run: str, name: str, request: Request) -> Response:
         if access.closed:
             token = request.headers.get("authorization", "").removeprefix("Bearer ")
-            address = request.client.host if request.client else "?"
-            if not access.right_token(token, address):
+            try:
+                right = access.right_token(token, who(*ends(request.scope)))
+            except GoneError:
+                right = False
+            if not right:
                 return Response("a token is needed\n", 403, media_type="text/plain")
         data = hub.catalogue.get(run)
         # Only what the server itself has listed: nothing is joined to a path here.

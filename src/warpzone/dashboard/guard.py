@@ -1,4 +1,4 @@
-"""Connections that ask for nothing, or take forever to ask, are closed."""
+"""Connections that ask for nothing, take forever to ask, or send frame after frame are closed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import logging
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 
 LOG = logging.getLogger("warpzone.dashboard")
 
 #: Seconds a connection may take until its request is complete.
 PATIENCE = 10.0
 MOST_CONNECTIONS = 256
+#: Frames of a WebSocket a second, on average and at once. A page's messages are one frame each.
+FRAME_RATE, FRAME_BURST = 80.0, 300.0
+#: Bytes taken apart before the frames in them are counted.
+PIECE = 1024
 
 
 class GuardedProtocol(H11Protocol):
@@ -46,3 +52,55 @@ class GuardedProtocol(H11Protocol):
             self.transport.abort()
         else:
             self._timer = self.loop.call_later(PATIENCE, self._late)
+
+
+class GuardedSocket(WebSocketsSansIOProtocol):
+    """A WebSocket with a limit on frames. Empty fragments and pings are no messages, so nobody else
+    counts them, but each of them is work for the one thread that serves all."""
+
+    _allowance = FRAME_BURST
+    _counted = 0.0
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio. In pieces, so that what follows after too many frames is not read."""
+        for start in range(0, len(data), PIECE):
+            if self.transport.is_closing():
+                return
+            super().data_received(data[start : start + PIECE])
+
+    def handle_cont(self, event: Frame) -> None:
+        """A further fragment."""
+        if self._count():
+            super().handle_cont(event)
+
+    def handle_text(self, event: Frame) -> None:
+        """A message, or the first fragment of one."""
+        if self._count():
+            super().handle_text(event)
+
+    def handle_bytes(self, event: Frame) -> None:
+        """Like text."""
+        if self._count():
+            super().handle_bytes(event)
+
+    def handle_ping(self) -> None:
+        """To be answered."""
+        if self._count():
+            super().handle_ping()
+
+    def handle_pong(self, event: Frame) -> None:
+        """An answer, or none."""
+        if self._count():
+            super().handle_pong(event)
+
+    def _count(self) -> bool:
+        """Whether this frame is still one of those that are allowed."""
+        now = self.loop.time()
+        rest = min(FRAME_BURST, self._allowance + FRAME_RATE * (now - self._counted))
+        self._allowance, self._counted = rest - 1, now
+        if self._allowance >= 0:
+            return True
+        if not self.transport.is_closing():
+            LOG.warning("socket of %s closed: too many frames a second", self.client)
+            self.transport.abort()
+        return False

@@ -17,7 +17,7 @@ import uvicorn
 from warpzone.config.dashboard import TOKEN, address
 from warpzone.dashboard.access import Access
 from warpzone.dashboard.app import make_app
-from warpzone.dashboard.guard import GuardedProtocol
+from warpzone.dashboard.guard import GuardedProtocol, GuardedSocket
 from warpzone.dashboard.messages import MAX_SIZE
 
 
@@ -45,7 +45,7 @@ def serve(settings: Settings) -> int:
         host=settings.host,
         port=settings.port,
         http=GuardedProtocol,
-        ws="websockets-sansio",
+        ws=GuardedSocket,
         ws_max_size=MAX_SIZE,
         ws_per_message_deflate=False,
         ws_ping_interval=15.0,

@@ -26,6 +26,7 @@ from warpzone.dashboard.messages import (
     packed,
     parse,
 )
+from warpzone.dashboard.peer import GoneError, ends, who
 from warpzone.run import control
 
 LOG = logging.getLogger("warpzone.dashboard")
@@ -36,6 +37,8 @@ HELLO, SEND, ACK = 10.0, 20.0, 60.0
 RATE, BURST = 40.0, 120.0
 #: Messages that make no sense, before the socket is closed.
 NONSENSE = 5
+#: What a page is told whose token was not even looked at.
+TOO_MANY_WRONG = "too many wrong tokens, wait a minute"
 #: Close codes: against the rules, and try again later.
 POLICY, LATER = 1008, 1013
 
@@ -116,9 +119,9 @@ class Talk:
             raise RefusedError("the first message is not a hello") from error
         if not isinstance(hello, Hello):
             raise RefusedError("the first message is not a hello")
-        self.allowed = bool(hello.token) and self.access.right_token(hello.token, self.address)
-        if hello.token and not self.allowed:
-            raise RefusedError("wrong token")
+        if hello.token:
+            self._check(hello.token)
+            self.allowed = True
         if self.access.closed and not self.allowed:
             raise RefusedError("this dashboard needs its token")
         await self.send(
@@ -129,6 +132,18 @@ class Talk:
                 "bounds": control.BOUNDS,
             }
         )
+
+    def _check(self, token: str) -> None:
+        try:
+            asking = who(*ends(self.socket.scope))
+        except GoneError as error:
+            raise RefusedError("the connection is closing") from error
+        verdict = self.access.judge(token, asking)
+        if verdict == "wait":
+            # The page keeps its token and tries again: it may be the right one.
+            raise RefusedError(TOO_MANY_WRONG)
+        if verdict == "wrong":
+            raise RefusedError("wrong token")
 
     async def _text(self) -> str:
         message = await self.socket.receive()

@@ -24,7 +24,10 @@ class DashboardObserver(Observer):
     def __init__(self, config: TrainConfig) -> None:
         if sentence := missing():
             raise ConfigError(sentence)
-        self.token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
+        given = os.environ.get(TOKEN, "")
+        self.token = given or secrets.token_urlsafe(24)
+        #: Who set it knows it; a terminal and its log need not.
+        self.shown = not given
         if len(self.token) < LEAST_TOKEN:
             raise ConfigError(f"{TOKEN} needs at least {LEAST_TOKEN} characters")
         self.host = config.dashboard_host
@@ -49,7 +52,7 @@ class DashboardObserver(Observer):
         os.setpriority(os.PRIO_PROCESS, self.process.pid, NICE)
         url = address(self.host, self.port)
         if self.control or self.host not in LOCAL:
-            url += f"#token={self.token}"
+            url += f"#token={self.token}" if self.shown else f" (the token is that of {TOKEN})"
         print(f"[dashboard] {url}", file=sys.stderr, flush=True)
 
     def ended(self, run: ObservedRun, reason: str) -> None:

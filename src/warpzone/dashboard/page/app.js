@@ -49,7 +49,9 @@ function lost() {
 
 function refused(reason) {
   state("refused", "refused");
-  $("notice").textContent = reason === "wrong token" ? "That token is not the right one." : reason.includes("token")
+  const waits = reason.startsWith("too many wrong tokens");
+  $("notice").textContent = reason === "wrong token" ? "That token is not the right one." : waits
+    ? "Wrong tokens came from this address; the server looks at tokens again in a minute." : reason.includes("token")
     ? "This dashboard needs its token: open the address that was printed when it started." : `The server closed the connection: ${reason}`;
   show($("notice"), true);
   if (reason.includes("needs its token")) askToken();

@@ -1,6 +1,8 @@
 // The socket: says hello, asks and is answered, acknowledges every push, and comes back by itself.
 
 const TOKEN = "warpzone.token";
+// Milliseconds between tries while the server refuses to look at tokens.
+const WAIT = 15000;
 
 export class Link {
   constructor(on) {
@@ -60,6 +62,8 @@ export class Link {
       this.on.refused(event.reason);
       // Looking may need none.
       if (event.reason === "wrong token" && hadToken) this.timer = setTimeout(() => this.connect(), 500);
+      // Somebody guessed, and this token was not looked at: it may be the right one, so it is kept.
+      else if (event.reason.startsWith("too many wrong tokens")) this.timer = setTimeout(() => this.connect(), WAIT);
       else if (!event.reason.includes("token")) this.timer = setTimeout(() => this.connect(), 5000);
       return;
     }
