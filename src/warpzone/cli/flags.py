@@ -15,6 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from warpzone.config import ConfigError, TrainConfig, load_preset, preset_names
+from warpzone.config.run import name_problem
 
 DEFAULT_PRESET = "quick"
 
@@ -70,8 +71,8 @@ def check(config: TrainConfig) -> None:
             raise ConfigError(f"{flag} must be {_describe(kind)}, not {value!r}")
         if isinstance(value, float) and not isfinite(value):
             raise ConfigError(f"{flag} must be finite, not {value}")
-    if config.run_name not in ("", Path(config.run_name).name) or config.run_name == "..":
-        raise ConfigError(f"--run-name is the name of one folder, not {config.run_name!r}")
+    if problem := name_problem(config.run_name):
+        raise ConfigError(problem)
     from warpzone.collect.lanes import lane_options
     from warpzone.env.actions import action_table
     from warpzone.env.stages import lane_stages

@@ -32,7 +32,10 @@ from warpzone.config.video import VideoConfig
 from warpzone.env.actions import action_table
 from warpzone.env.script import parse_start
 from warpzone.env.stages import parse_stages
+from warpzone.rom.paths import read_plain
 
+#: Bytes of a preset, which has some hundred.
+MOST_BYTES = 1 << 20
 PRESETS = Path(__file__).parent.parent / "presets"
 
 
@@ -106,8 +109,11 @@ def load_preset(name: str) -> TrainConfig:
     if not path.is_file():
         raise ConfigError(f"there is no preset {name!r}; presets are {', '.join(preset_names())}")
     try:
-        values = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
+        values = tomllib.loads(read_plain(path, MOST_BYTES).decode())
+    except RecursionError as error:
+        raise ConfigError(f"preset {name} cannot be read: it is nested too deeply") from error
+    except ValueError as error:
+        # TOML that is none, text that is none, or a number with thousands of digits.
         raise ConfigError(f"preset {name} cannot be read: {error}") from error
     return from_dict(values)
 

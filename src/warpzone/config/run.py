@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Literal
+
+#: Bytes of a run's name; folders' names may have 255.
+MOST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -32,3 +36,16 @@ class RunConfig:
     """Stop as soon as an evaluation clears this many start delays (31 a stage); 0 never does."""
     log_interval: int = 1
     """Write metrics every this many updates."""
+
+
+def name_problem(name: str) -> str:
+    """What is wrong with the name of a run; empty if nothing is. It becomes a folder and is shown
+    on terminals and pages. No name is a good one: it is made from the time."""
+    if name in (".", "..") or name not in ("", PurePath(name).name):
+        return f"--run-name is the name of one folder, not {name!r}"
+    # Bytes that are no text arrive as surrogates, which are not printable either.
+    if not name.isprintable():
+        return f"--run-name has a character that cannot be printed: {name!r}"
+    if len(name.encode()) > MOST_NAME:
+        return f"--run-name has more than {MOST_NAME} bytes"
+    return ""

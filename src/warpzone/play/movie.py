@@ -21,6 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone import _engine
+from warpzone.rom.paths import read_plain
+
+#: Half a day of FM2 text; the longest movies of the game have half an hour.
+MOST_BYTES = 64 << 20
 
 #: Frames that run after power-on before the first line of a movie applies.
 FIRST_FRAME = 0
@@ -67,7 +71,7 @@ class MovieError(ValueError):
 def read_movie(path: str | Path) -> Movie:
     """Reads an FM2 or plain movie file."""
     try:
-        data = Path(path).read_bytes()
+        data = read_plain(Path(path), MOST_BYTES)
     except OSError as error:
         raise MovieError(f"cannot read the movie {path}: {error.strerror}") from error
     return parse_movie(data)
@@ -154,7 +158,7 @@ def _fm2_record(number: int, line: str, header: dict[str, str]) -> MovieFrame:
     except ValueError:
         raise MovieError(f"line {number}: {fields[1][:20]!r} is not an FM2 command") from None
     if command & ~_FM2_KNOWN_COMMANDS or command < 0:
-        raise MovieError(f"line {number}: the FM2 command {command} is for another machine")
+        raise MovieError(f"line {number}: the FM2 command {fields[1][:20]} is for another machine")
     masks = [0, 0]
     for port in range(2):
         plugged = header.get("fourscore", "0") == "1" or header.get(f"port{port}", "1") == "1"

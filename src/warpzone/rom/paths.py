@@ -1,6 +1,8 @@
 """Where the user's files live, and how a file that matters is written."""
 
+import errno
 import os
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -31,6 +33,22 @@ def make_private(folder: Path) -> None:
     """Creates `folder` for the user alone; its parents get the usual rights."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """The content of a plain file of at most `most` bytes, links followed. OSError for a larger
+    one, and for pipes and devices, which may have no end: they are not waited for."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            data = file.read(most + 1)
+    finally:
+        os.close(handle)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
+    return data
 
 
 def write_atomic(path: Path, data: bytes) -> None:

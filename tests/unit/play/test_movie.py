@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpzone import _engine
+from warpzone.cli.main import main
 from warpzone.play import movie
-from warpzone.play.movie import Movie, MovieError, MovieFrame, Reset, parse_movie, play_movie
+from warpzone.play.movie import (
+    Movie,
+    MovieError,
+    MovieFrame,
+    Reset,
+    parse_movie,
+    play_movie,
+    read_movie,
+)
 
 FM2 = """\
 version 3
@@ -100,6 +110,22 @@ def test_refused(data: bytes, message: str) -> None:
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(MovieError, match=r"cannot read the movie .*none\.fm2: No such file"):
         movie.read_movie(tmp_path / "none.fm2")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "large"])
+def test_files_without_an_end_are_not_read(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path("/dev/zero") if kind == "device" else tmp_path / kind
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "large":
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+    with pytest.raises(MovieError, match=r"not a plain file|more than"):
+        read_movie(path)
+    assert main(["play", "--movie", str(path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_plain(tmp_path: Path) -> None:

