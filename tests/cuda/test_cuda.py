@@ -102,7 +102,7 @@ def test_rollouts_hold_what_was_seen_and_decided(
         for _ in range(5):
             rollout = run.collector.collect()
             with torch.no_grad():
-                logits, values = run.learner._sequence(rollout)
+                logits, values = run.learner.network.sequence(rollout)
             torch.testing.assert_close(logits[:-1], rollout.logits, rtol=1e-3, atol=1e-4)
             torch.testing.assert_close(values[:-1], rollout.values, rtol=1e-3, atol=1e-4)
             torch.testing.assert_close(values[-1], rollout.last_value, rtol=1e-3, atol=1e-4)

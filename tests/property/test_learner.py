@@ -115,7 +115,6 @@ def rollouts_of(config: TrainConfig, agent: Agent, count: int) -> list[Rollout]:
         )
         rollout, _ = toy.rollout(STEPS, state)
         forced = torch.rand(rollout.forced.shape, generator=random) < 0.25
-        forced &= config.grad_accum == 1
         log_prob = torch.where(forced, 0.0, rollout.log_prob)
         made.append(rollout._replace(forced=forced, log_prob=log_prob))
     return made
@@ -136,10 +135,9 @@ def check(config: TrainConfig, progress: list[float]) -> None:
         assert row["learning_rate"] == pytest.approx(slow.rate, rel=1e-6)
         assert row["entropy_bonus"] == pytest.approx(slow.bonus, rel=1e-6)
         assert row["grad_norm"] == pytest.approx(slow.norm, rel=1e-3)
-        if config.grad_accum == 1:
-            for name, part in STATISTICS.items():
-                expected = sum(getattr(losses, part) for losses in slow.seen) / len(slow.seen)
-                assert row[name] == pytest.approx(expected, rel=1e-3, abs=1e-4), name
+        for name, part in STATISTICS.items():
+            expected = sum(getattr(losses, part) for losses in slow.seen) / len(slow.seen)
+            assert row[name] == pytest.approx(expected, rel=1e-3, abs=1e-4), name
         moved += slow.rate
         close(dict(agent.state_dict()), dict(slow.agent.state_dict()), moved)
         average = learner.state_dict()["ema"]
@@ -173,7 +171,6 @@ def test_an_update_is_that_of_the_papers(algorithm: str, data: st.DataObject) ->
     values |= data.draw(PICTURES) | data.draw(PARTS) | data.draw(ALGORITHMS[algorithm])
     values["algo"] = "vtrace" if algorithm == "replay" else algorithm
     values["memory"] = data.draw(MEMORIES)
-    values["normalize_advantages"] &= values.get("grad_accum", 1) == 1
     config = tiny(num_envs=LANES, rollout_steps=STEPS, max_steps=10**6, **values)
     progress = sorted(data.draw(st.tuples(*[st.floats(0.0, 1.0)] * UPDATES)))
     check(config, list(progress))

@@ -2,16 +2,15 @@
 
 `mask` says which steps count (bool): forced steps do not teach the policy, burn-in teaches nothing.
 `weights` are the importance weights of replayed segments; they scale terms, not the mean's divisor.
-Both broadcast against `[T, B]` or a flat minibatch, and None means all ones.
+Both broadcast against `[T, B]` or a flat minibatch, and None means all ones. `count` is how many
+steps count in the optimiser step that the minibatch is a piece of: the results of its pieces then
+add up to the mean over all of them. None means that there is no other piece.
 """
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
-
-VALUE_LOSSES = ("mse", "huber")
 
 
 class PolicyLoss(NamedTuple):
@@ -36,10 +35,17 @@ def entropy_of(logits: Tensor) -> Tensor:
     return -(log_probs.exp() * log_probs.clamp(min=-1e4)).sum(-1)
 
 
-def masked_mean(x: Tensor, mask: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
+def masked_mean(
+    x: Tensor,
+    mask: Tensor | None = None,
+    weights: Tensor | None = None,
+    count: Tensor | int | None = None,
+) -> Tensor:
     """Mean of weights * x over the steps in the mask; 0 if there are none."""
     if weights is not None:
         x = x * weights
+    if count is not None:
+        return kept(x, mask).sum() / count
     if mask is None:
         return x.mean()
     return kept(x, mask).sum() / mask.expand_as(x).sum().clamp(min=1)
@@ -54,10 +60,24 @@ def kept(x: Tensor, mask: Tensor | None) -> Tensor:
     return x if mask is None else torch.where(mask, x, 0.0)
 
 
-def normalised(advantages: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Advantages with mean 0 and deviation 1 over the steps in the mask."""
+class Moments(NamedTuple):
+    """Mean and variance of advantages; 0-dim."""
+
+    mean: Tensor
+    variance: Tensor
+
+
+def moments(advantages: Tensor, mask: Tensor | None = None) -> Moments:
+    """Over the steps in the mask."""
     mean = masked_mean(advantages, mask)
-    variance = masked_mean((kept(advantages, mask) - mean).square(), mask)
+    return Moments(mean, masked_mean((kept(advantages, mask) - mean).square(), mask))
+
+
+def normalised(
+    advantages: Tensor, mask: Tensor | None = None, over: Moments | None = None
+) -> Tensor:
+    """Advantages with mean 0 and deviation 1 over the steps in the mask, or by given moments."""
+    mean, variance = moments(advantages, mask) if over is None else over
     return (advantages - mean) * torch.rsqrt(variance + 1e-8)
 
 
@@ -69,6 +89,7 @@ def ppo_loss(
     clip: float,
     mask: Tensor | None = None,
     weights: Tensor | None = None,
+    count: Tensor | int | None = None,
 ) -> PolicyLoss:
     """Schulman et al. 2017: the clipped surrogate."""
     log_ratio = kept(log_prob - old_log_prob, mask)
@@ -76,10 +97,12 @@ def ppo_loss(
     ratio = log_ratio.exp()
     plain = ratio * advantages
     clipped = ratio.clamp(1.0 - clip, 1.0 + clip) * advantages
-    loss = -masked_mean(torch.minimum(plain, clipped), mask, weights)
+    loss = -masked_mean(torch.minimum(plain, clipped), mask, weights, count)
     with torch.no_grad():
         outside = ((ratio - 1.0).abs() > clip).to(ratio.dtype)
-        return PolicyLoss(loss, approx_kl(log_ratio, mask), masked_mean(outside, mask))
+        return PolicyLoss(
+            loss, approx_kl(log_ratio, mask, count), masked_mean(outside, mask, count=count)
+        )
 
 
 def policy_gradient_loss(
@@ -89,49 +112,29 @@ def policy_gradient_loss(
     *,
     mask: Tensor | None = None,
     weights: Tensor | None = None,
+    count: Tensor | int | None = None,
 ) -> PolicyLoss:
     """-log pi * advantage: A2C with GAE's advantages, IMPALA with V-trace's."""
     gain = kept(log_prob, mask) * kept(advantages.detach(), mask)
-    loss = -masked_mean(gain, mask, weights)
+    loss = -masked_mean(gain, mask, weights, count)
     with torch.no_grad():
         log_ratio = kept(log_prob - old_log_prob, mask)
-        return PolicyLoss(loss, approx_kl(log_ratio, mask), torch.zeros_like(loss))
+        return PolicyLoss(loss, approx_kl(log_ratio, mask, count), torch.zeros_like(loss))
 
 
-def approx_kl(log_ratio: Tensor, mask: Tensor | None = None) -> Tensor:
+def approx_kl(
+    log_ratio: Tensor, mask: Tensor | None = None, count: Tensor | int | None = None
+) -> Tensor:
     """KL(old || new) from samples of old: low variance and never negative."""
-    return masked_mean(torch.expm1(log_ratio) - log_ratio, mask)
+    return masked_mean(torch.expm1(log_ratio) - log_ratio, mask, count=count)
 
 
 def value_loss(
     values: Tensor,
     targets: Tensor,
     *,
-    kind: str = "mse",
-    delta: float = 1.0,
-    clip: float | None = None,
-    old_values: Tensor | None = None,
-    mask: Tensor | None = None,
     weights: Tensor | None = None,
+    count: Tensor | int | None = None,
 ) -> Tensor:
-    """Half the squared error, or Huber's.
-
-    With `clip`, a value may move that far from `old_values` before its gradient stops (PPO's value
-    clipping).
-    """
-    if kind not in VALUE_LOSSES:
-        raise ValueError(f"the value loss must be one of {', '.join(VALUE_LOSSES)}, not {kind!r}")
-    values, targets = kept(values, mask), kept(targets, mask)
-    errors = _value_errors(values, targets, kind, delta)
-    if clip is not None:
-        if old_values is None:
-            raise ValueError("value clipping needs the values of the network that acted")
-        near = old_values + (values - old_values).clamp(-clip, clip)
-        errors = torch.maximum(errors, _value_errors(near, targets, kind, delta))
-    return masked_mean(errors, mask, weights)
-
-
-def _value_errors(values: Tensor, targets: Tensor, kind: str, delta: float) -> Tensor:
-    if kind == "mse":
-        return 0.5 * (values - targets).square()
-    return F.huber_loss(values, targets, reduction="none", delta=delta)
+    """Half the squared error, forced steps included: values are learned from what happened."""
+    return masked_mean(0.5 * (values - targets).square(), None, weights, count)

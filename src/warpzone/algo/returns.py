@@ -12,6 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from warpzone.data.types import Rollout
+
 
 class Steps(NamedTuple):
     """What an estimator reads of a rollout; every tensor is [T, B] but `last_value`, [B]."""
@@ -22,6 +24,18 @@ class Steps(NamedTuple):
     final_value: Tensor
     terminated: Tensor
     truncated: Tensor
+
+
+def steps_of(rollout: Rollout) -> Steps:
+    """With the values of the network that played."""
+    return Steps(
+        rewards=rollout.rewards,
+        values=rollout.values,
+        last_value=rollout.last_value,
+        final_value=rollout.final_value,
+        terminated=rollout.terminated,
+        truncated=rollout.truncated,
+    )
 
 
 class Returns(NamedTuple):

@@ -45,7 +45,7 @@ def grid(
     found = []
     for lanes in num_envs:
         for steps in rollouts:
-            if base.memory != "none" or base.algo == "vtrace":
+            if base.whole_lanes:
                 minibatch = steps * gcd(max(1, base.minibatch // max(1, steps)), lanes)
             else:
                 minibatch = gcd(base.minibatch, lanes * steps)

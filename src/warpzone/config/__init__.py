@@ -8,6 +8,7 @@ import dataclasses
 import json
 import tomllib
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ class TrainConfig(
                 parse_start(self.scripted_sequence)
         except ValueError as error:
             raise ConfigError(str(error)) from error
-        for refused, message in (*out_of_range(self), *contradictions(self)):
+        for refused, message in chain(out_of_range(self), contradictions(self)):
             if refused:
                 raise ConfigError(message)
 
@@ -88,6 +89,11 @@ class TrainConfig(
     def updates(self) -> int:
         """Rollouts in the run."""
         return max(1, self.max_steps // self.steps_per_update)
+
+    @property
+    def whole_lanes(self) -> bool:
+        """Whether minibatches are made of whole lanes instead of single steps."""
+        return self.memory != "none" or self.needs.whole_lanes
 
     def to_json(self) -> str:
         """The whole configuration."""

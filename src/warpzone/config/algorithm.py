@@ -7,6 +7,31 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
+class Needs:
+    """What an algorithm needs of the run around it."""
+
+    #: Learns from whole lanes, whatever the network; else only networks with a memory do.
+    whole_lanes: bool = False
+    #: May pass over a rollout several times.
+    passes: bool = False
+    #: Corrects for old data, and so can learn from replayed segments.
+    replay: bool = False
+
+
+#: By name. `algo/table.py` has the algorithms themselves; here they are known without PyTorch.
+NEEDS = {
+    "ppo": Needs(passes=True),
+    "vtrace": Needs(whole_lanes=True, replay=True),
+    "a2c": Needs(),
+}
+
+
+def algorithms_with(need: str) -> str:
+    """The names of the algorithms that have a need, for sentences."""
+    return " or ".join(name for name, needs in NEEDS.items() if getattr(needs, need))
+
+
+@dataclass(frozen=True)
 class AlgorithmConfig:
     """How the network learns from what was played."""
 
@@ -15,7 +40,7 @@ class AlgorithmConfig:
     rollout_steps: int = 128
     """Steps of each lane in a rollout."""
     minibatch: int = 2048
-    """Steps in an optimiser step."""
+    """Steps in a minibatch."""
     epochs: int = 5
     """Passes over a rollout (ppo)."""
     gamma: float = 0.9
@@ -27,7 +52,7 @@ class AlgorithmConfig:
     target_kl: float = 0.0
     """Stop learning from a rollout once its policy is this far away (KL); 0 never stops (ppo)."""
     normalize_advantages: bool = False
-    """Standardise advantages in each minibatch."""
+    """Standardise advantages in each optimiser step."""
     value_coef: float = 0.5
     """Weight of the value loss."""
     entropy: float = 0.01
@@ -38,3 +63,8 @@ class AlgorithmConfig:
     """V-trace's clip of the importance weights (rho)."""
     c_clip: float = 1.0
     """V-trace's clip of the trace (c)."""
+
+    @property
+    def needs(self) -> Needs:
+        """What the algorithm needs of the run around it."""
+        return NEEDS[self.algo]

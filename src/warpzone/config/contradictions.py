@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpzone.config import backend
+from warpzone.config.algorithm import algorithms_with
 from warpzone.config.checks import Refusal, flag
 from warpzone.config.network import NATURE_LAYERS
 from warpzone.env.actions import BUTTONS, action_table
@@ -35,10 +36,10 @@ def contradictions(config: TrainConfig) -> Iterator[Refusal]:
         f"divide into minibatches of {config.minibatch}",
     )
     yield (
-        (config.memory != "none" or config.algo == "vtrace")
-        and config.minibatch % config.rollout_steps != 0,
-        f"with a memory and with vtrace whole lanes are learned: --minibatch {config.minibatch} "
-        f"must be a multiple of --rollout-steps {config.rollout_steps}",
+        config.whole_lanes and config.minibatch % config.rollout_steps != 0,
+        f"with a memory and with {algorithms_with('whole_lanes')} whole lanes are learned: "
+        f"--minibatch {config.minibatch} must be a multiple of --rollout-steps "
+        f"{config.rollout_steps}",
     )
     yield (
         batch // config.minibatch % config.grad_accum != 0,
@@ -50,8 +51,9 @@ def contradictions(config: TrainConfig) -> Iterator[Refusal]:
         f"one rollout has {batch} steps, more than --max-steps {config.max_steps}",
     )
     yield (
-        config.per and config.algo != "vtrace",
-        f"--per needs --algo vtrace, which corrects for old data; {config.algo} does not",
+        config.per and not config.needs.replay,
+        f"--per needs --algo {algorithms_with('replay')}, which corrects for old data; "
+        f"{config.algo} does not",
     )
     yield (
         config.per_burn_in >= config.rollout_steps,
@@ -59,13 +61,14 @@ def contradictions(config: TrainConfig) -> Iterator[Refusal]:
         f"{config.rollout_steps} steps",
     )
     yield (
-        config.epochs > 1 and config.algo != "ppo",
-        f"--epochs {config.epochs} needs --algo ppo; {config.algo} learns from a rollout once: "
-        "add --epochs 1",
+        config.epochs > 1 and not config.needs.passes,
+        f"--epochs {config.epochs} needs --algo {algorithms_with('passes')}; {config.algo} learns "
+        "from a rollout once: add --epochs 1",
     )
     yield (
-        config.target_kl > 0 and config.algo != "ppo",
-        f"--target-kl needs --algo ppo; {config.algo} learns from a rollout once",
+        config.target_kl > 0 and not config.needs.passes,
+        f"--target-kl needs --algo {algorithms_with('passes')}; {config.algo} learns from a "
+        "rollout once",
     )
     yield (
         config.compile and config.cuda_graphs,

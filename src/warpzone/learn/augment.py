@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from warpzone.collect.streams import generator
 from warpzone.config import TrainConfig
+
+
+class Change(NamedTuple):
+    """What is done to a number of observations or lanes, [N] each; None for nothing."""
+
+    #: Pixels, down and to the right.
+    shifts: tuple[Tensor, Tensor] | None
+    #: What pixels are multiplied by.
+    factor: Tensor | None
 
 
 class Augmentation:
@@ -16,25 +27,30 @@ class Augmentation:
         self.shift = config.augment_shift
         self.brightness = config.augment_brightness
         self._colors = 3 if config.color else 1
+        self._device = device
         # On CUDA the device's own generator is used, which recorded graphs know how to advance.
         self._cpu = generator(config.seed, "augment") if device.type == "cpu" else None
 
-    @property
-    def active(self) -> bool:
-        """Whether anything is done at all."""
-        return self.shift > 0 or self.brightness > 0
+    def draw(self, count: int) -> Change | None:
+        """A change for each of so many observations or lanes; None if nothing is to be done."""
+        shifts = factor = None
+        if self.shift:
+            shifts = self._shift(count), self._shift(count)
+        if self.brightness:
+            factor = 1.0 + self.brightness * (2.0 * self._uniform(count) - 1.0)
+        return None if shifts is None and factor is None else Change(shifts, factor)
 
-    def steps(self, obs: Tensor) -> Tensor:
+    def steps(self, obs: Tensor, change: Change | None) -> Tensor:
         """Single observations, [N, stack, rows, columns]: each on its own."""
-        return self._change(obs) if self.active else obs
+        return obs if change is None else self._changed(obs, change)
 
-    def sequences(self, obs: Tensor) -> Tensor:
+    def sequences(self, obs: Tensor, change: Change | None) -> Tensor:
         """[T, B, stack, rows, columns]: each lane as a whole, so that things do not jump."""
-        if not self.active:
+        if change is None:
             return obs
         time, lanes, stack, *picture = obs.shape
         whole = obs.transpose(0, 1).reshape(lanes, time * stack, *picture)
-        changed = self._change(whole).view(lanes, time, stack, *picture)
+        changed = self._changed(whole, change).view(lanes, time, stack, *picture)
         return changed.transpose(0, 1)
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -46,30 +62,32 @@ class Augmentation:
         if self._cpu is not None and "random" in state:
             self._cpu.set_state(state["random"])
 
-    def _change(self, obs: Tensor) -> Tensor:
+    def _changed(self, obs: Tensor, change: Change) -> Tensor:
         count, frames, rows, columns = obs.shape
         obs = obs.reshape(count, frames * self._colors, rows // self._colors, columns)
-        if self.shift:
-            obs = self._shifted(obs)
-        if self.brightness:
-            factor = 1.0 + self.brightness * (2.0 * self._uniform(count, obs.device) - 1.0)
-            bright = (obs * factor[:, None, None, None]).clamp_(0.0, 255.0)
+        if change.shifts is not None:
+            obs = _shifted(obs, change.shifts)
+        if change.factor is not None:
+            bright = (obs * change.factor[:, None, None, None]).clamp_(0.0, 255.0)
             obs = bright.round_().to(torch.uint8)
         return obs.reshape(count, frames, rows, columns)
 
-    def _shifted(self, obs: Tensor) -> Tensor:
-        """Pixels that come in at an edge repeat it."""
-        count, _, height, width = obs.shape
-        places = []
-        for size in (height, width):
-            moved = (self._uniform(count, obs.device) * (2 * self.shift + 1)).long() - self.shift
-            place = torch.arange(size, device=obs.device) + moved[:, None]
-            places.append(place.clamp_(0, size - 1))
-        row, column = places
-        each = torch.arange(count, device=obs.device)[:, None, None]
-        # Channels last while gathering: one index then moves all of them.
-        picked = obs.permute(0, 2, 3, 1)[each, row[:, :, None], column[:, None, :]]
-        return picked.permute(0, 3, 1, 2)
+    def _shift(self, count: int) -> Tensor:
+        return (self._uniform(count) * (2 * self.shift + 1)).long() - self.shift
 
-    def _uniform(self, count: int, device: torch.device) -> Tensor:
-        return torch.rand(count, generator=self._cpu, device=device)
+    def _uniform(self, count: int) -> Tensor:
+        return torch.rand(count, generator=self._cpu, device=self._device)
+
+
+def _shifted(obs: Tensor, shifts: tuple[Tensor, Tensor]) -> Tensor:
+    """Pixels that come in at an edge repeat it."""
+    count, _, height, width = obs.shape
+    places = []
+    for size, moved in zip((height, width), shifts, strict=True):
+        place = torch.arange(size, device=obs.device) + moved[:, None]
+        places.append(place.clamp_(0, size - 1))
+    row, column = places
+    each = torch.arange(count, device=obs.device)[:, None, None]
+    # Channels last while gathering: one index then moves all of them.
+    picked = obs.permute(0, 2, 3, 1)[each, row[:, :, None], column[:, None, :]]
+    return picked.permute(0, 3, 1, 2)

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from warpzone.algo.algorithm import Whole
 from warpzone.algo.ema import Ema
-from warpzone.algo.losses import (
-    PolicyLoss,
-    entropy_of,
-    log_prob_of,
-    masked_mean,
-    normalised,
-    policy_gradient_loss,
-    ppo_loss,
-    value_loss,
-)
+from warpzone.algo.losses import moments
 from warpzone.algo.optim import Updater, make_optimizer, set_learning_rate
-from warpzone.algo.returns import Returns, Steps, gae, vtrace
+from warpzone.algo.returns import Returns
 from warpzone.algo.schedules import Anneal, Schedule
-from warpzone.collect.actor import autocast
+from warpzone.algo.table import ALGORITHMS
 from warpzone.config import TrainConfig
-from warpzone.data.stacking import stack_frames, stack_sequence
 from warpzone.data.types import Rollout
 from warpzone.health.pulse import Pulse
 from warpzone.learn.adaptive import Adaptive
-from warpzone.learn.augment import Augmentation
+from warpzone.learn.augment import Change
+from warpzone.learn.batches import Batches, LaneBatches, Network, StepBatches
 from warpzone.learn.graphs import Kept, OptimiserSteps
 from warpzone.learn.orders import Orders
 from warpzone.learn.replaying import Replaying
 from warpzone.model.agent import Agent
-from warpzone.model.compiling import compiled
 from warpzone.model.cpu import keep_freed_memory
 
 MAX_SKIPPED_IN_A_ROW = 5
@@ -46,9 +37,9 @@ STATISTICS = (
     "entropy",
     "approx_kl",
     "clip_fraction",
-    "minibatches",
+    "optimiser_steps",
 )
-#: Of replayed minibatches; zero in updates that replay nothing.
+#: Of replayed lanes; zero in updates that replay nothing.
 REPLAY_STATISTICS = ("loss_policy", "loss_value", "approx_kl")
 
 
@@ -61,6 +52,7 @@ class Learner:
 
     def __init__(self, config: TrainConfig, agent: Agent, device: torch.device) -> None:
         self.config = config
+        self.algorithm = ALGORITHMS[config.algo](config)
         self.agent = agent
         self.device = device
         if device.type == "cpu":
@@ -69,7 +61,6 @@ class Learner:
             agent, learning_rate=config.lr, weight_decay=config.weight_decay
         )
         self._graphs = config.cuda_graphs and device.type == "cuda"
-        self._whole_lanes = config.algo == "vtrace" or config.memory != "none"
         if self._graphs:
             for group in self.optimizer.param_groups:
                 group["lr"] = torch.tensor(config.lr, device=device)
@@ -80,15 +71,16 @@ class Learner:
         )
         self.ema = Ema(agent, config.ema) if config.ema else None
         self.learning_rate = Schedule(
-            config.lr, config.lr * config.lr_final, "cosine", warmup=config.warmup
+            config.lr,
+            config.lr * config.lr_final,
+            "cosine",
+            warmup=config.warmup,
         )
         self.entropy = Anneal(config.entropy, config.entropy_final)
         self.adaptive = Adaptive(config)
-        self.augmentation = Augmentation(config, device)
+        self.network = Network(config, agent, device)
         self.pulse = Pulse()
         self.replaying = Replaying(config, agent, device) if config.per else None
-        self._act = compiled(agent.act, config)
-        self._forward = compiled(agent.forward, config)
         self._entropy_bonus = torch.zeros((), device=device)
         self._stop = torch.zeros((), dtype=torch.bool, device=device)
         self._kl = torch.zeros((), device=device)
@@ -99,11 +91,11 @@ class Learner:
         self._waiting: torch.cuda.Event | None = None
         if device.type == "cuda":
             self._waiting = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-        #: What steps read of a rollout, but for its frames.
+        #: What recorded steps read of a rollout, but for its frames.
         self._rows = Kept()
         #: The minibatches of one optimiser step, one after the other: steps, or whole lanes.
         self._piece = config.minibatch
-        if self._whole_lanes:
+        if config.whole_lanes:
             self._piece = max(1, config.minibatch // config.rollout_steps)
         self._index = torch.zeros(self._piece * config.grad_accum, dtype=torch.int64, device=device)
         counters = [self._sums, self._stop, self._kl]
@@ -120,10 +112,7 @@ class Learner:
         self._stop.zero_()
         self._sums.zero_()
         self._replayed_sums.zero_()
-        if self._whole_lanes:
-            self._learn_lanes(rollout)
-        else:
-            self._learn_steps(rollout)
+        self._learn(rollout)
         if self.replaying is not None:
             self._replay(self.replaying, rollout, progress)
         if self.ema is not None:
@@ -161,7 +150,7 @@ class Learner:
             "updater": self.updater.state_dict(),
             "order": self._orders.random.get_state(),
             "adaptive": self.adaptive.state_dict(),
-            "augmentation": self.augmentation.state_dict(),
+            "augmentation": self.network.augmentation.state_dict(),
             "ema": self.ema.state_dict() if self.ema is not None else None,
         }
 
@@ -171,33 +160,26 @@ class Learner:
         self.updater.load_state_dict(state["updater"])
         self._orders.random.set_state(state["order"])
         self.adaptive.load_state_dict(state["adaptive"])
-        self.augmentation.load_state_dict(state.get("augmentation", {}))
+        self.network.augmentation.load_state_dict(state.get("augmentation", {}))
         if self.ema is not None:
             self.ema = Ema(self.agent, self.config.ema)
             if state["ema"] is not None:
                 self.ema.load_state_dict(state["ema"])
 
-    # --- single steps in random order: networks without memory ----------------------------------
-    def _learn_steps(self, rollout: Rollout) -> None:
-        returns = gae(_steps(rollout), gamma=self.config.gamma, lam=self.config.gae_lambda)
-        self._rows.put(
-            {
-                "age": rollout.age,
-                "actions": rollout.actions.flatten(),
-                "previous": rollout.previous_actions[:-1].flatten(),
-                "log_prob": rollout.log_prob.flatten(),
-                "advantages": returns.advantages.flatten(),
-                "targets": returns.targets.flatten(),
-                "free": ~rollout.forced.flatten(),
-            }
-        )
+    # --- passes over a rollout ------------------------------------------------------------------
+    def _learn(self, rollout: Rollout) -> None:
+        rollout = self._held(rollout) if self._graphs else rollout
+        returns = self.algorithm.prepare(rollout)
+        if returns is not None and self._graphs:
+            self._rows.put(returns._asdict())
+            returns = Returns(*(self._rows[name] for name in Returns._fields))
+        kind = LaneBatches if self.config.whole_lanes else StepBatches
+        batches = kind(self.network, rollout, returns)
 
         def step() -> None:
-            for index in torch.split(self._index, self._piece):
-                self._minibatch(rollout.frames, index)
-            self._step()
+            self._optimise(batches, torch.split(self._index, self._piece), self._sums)
 
-        self._pass_over(rollout, rollout.length * rollout.lanes, step)
+        self._pass_over(rollout, batches.total, step)
 
     def _pass_over(self, rollout: Rollout, total: int, step: Callable[[], None]) -> None:
         """Optimiser steps over all `total` parts of a rollout, in a new order each time."""
@@ -214,52 +196,6 @@ class Learner:
         the rest of the passes runs, and is vetoed there."""
         return self.device.type == "cpu" and bool(self._stop)
 
-    def _minibatch(self, frames: Tensor, index: Tensor) -> None:
-        config, rows = self.config, self._rows
-        lanes = config.num_envs
-        steps, lane = index // lanes, index % lanes
-        obs = self.augmentation.steps(stack_frames(frames, rows["age"], steps, lane))
-        starts = rows["age"][steps, lane] == 0
-        with autocast(config, self.device):
-            output = self._act(obs, rows["previous"][index], (), starts)
-        logits, values = output.logits.float(), output.value.float()
-        free = rows["free"][index]
-        advantages = rows["advantages"][index]
-        if config.normalize_advantages:
-            advantages = normalised(advantages, free)
-        log_prob = log_prob_of(logits, rows["actions"][index])
-        old = rows["log_prob"][index]
-        if config.algo == "ppo":
-            policy = ppo_loss(log_prob, old, advantages, clip=config.clip, mask=free)
-        else:
-            policy = policy_gradient_loss(log_prob, old, advantages, mask=free)
-        loss_value = value_loss(values, rows["targets"][index])
-        entropy = masked_mean(entropy_of(logits), free)
-        self._backward(policy, loss_value, entropy, config.grad_accum)
-
-    # --- whole lanes: networks with memory, and V-trace -----------------------------------------
-    def _learn_lanes(self, rollout: Rollout) -> None:
-        config = self.config
-        rollout = self._held(rollout) if self._graphs else rollout
-        returns: Returns | None = None
-        if config.algo != "vtrace":
-            returns = gae(_steps(rollout), gamma=config.gamma, lam=config.gae_lambda)
-            if self._graphs:
-                self._rows.put(returns._asdict())
-                returns = Returns(*(self._rows[name] for name in Returns._fields))
-
-        def step() -> None:
-            for lanes in torch.split(self._index, self._piece):
-                part = rollout.select(lanes)
-                if returns is None:
-                    self._vtrace_lanes(part, config.grad_accum)
-                else:
-                    chosen = Returns(*(values[:, lanes] for values in returns))
-                    self._gae_lanes(part, chosen, config.grad_accum)
-            self._step()
-
-        self._pass_over(rollout, rollout.lanes, step)
-
     def _held(self, rollout: Rollout) -> Rollout:
         """The rollout with all but its frames where graphs expect it."""
         values = {
@@ -272,97 +208,67 @@ class Learner:
         held = {name: self._rows[name] for name in values}
         return rollout._replace(**held, state=tuple(self._rows[name] for name in state))
 
+    # --- replay ---------------------------------------------------------------------------------
+    def _replay(self, replaying: Replaying, rollout: Rollout, progress: float) -> None:
+        """Stores the rollout, and learns from stored segments when their turn has come."""
+        batch = replaying.exchange(rollout, progress)
+        if batch is None:
+            return
+        batches = LaneBatches(
+            self.network,
+            batch.rollout,
+            None,
+            weights=batch.weights,
+            burn_in=self.config.per_burn_in,
+            warmed_up=replaying.warmed_up,
+        )
+        errors: list[Tensor] = []
+        for pieces in self._pieces(torch.arange(batches.total, device=self.device)):
+            errors += self._optimise(batches, pieces, self._replayed_sums)
+        replaying.learned(batch, torch.cat(errors, 1))
+
     def _pieces(self, lanes: Tensor) -> list[tuple[Tensor, ...]]:
         """Replayed lanes in minibatches, and these in optimiser steps."""
         minibatches = torch.split(lanes, self._piece)
         starts = range(0, len(minibatches), self.config.grad_accum)
         return [minibatches[start : start + self.config.grad_accum] for start in starts]
 
-    def _sequence(self, part: Rollout) -> tuple[Tensor, Tensor]:
-        """Logits and values of every observation, the one after the last step included."""
-        obs = self.augmentation.sequences(stack_sequence(part.frames, part.age))
-        with autocast(self.config, self.device):
-            output = self._forward(obs, part.previous_actions, part.state, part.starts)
-        return output.logits.float(), output.value.float()
-
-    def _gae_lanes(self, part: Rollout, returns: Returns, pieces: int) -> None:
-        logits, values = self._sequence(part)
-        logits, values = logits[:-1], values[:-1]
-        free = ~part.forced
-        advantages = returns.advantages
-        if self.config.normalize_advantages:
-            advantages = normalised(advantages, free)
-        log_prob = log_prob_of(logits, part.actions)
-        if self.config.algo == "ppo":
-            policy = ppo_loss(log_prob, part.log_prob, advantages, clip=self.config.clip, mask=free)
-        else:
-            policy = policy_gradient_loss(log_prob, part.log_prob, advantages, mask=free)
-        entropy = masked_mean(entropy_of(logits), free)
-        self._backward(policy, value_loss(values, returns.targets), entropy, pieces)
-
-    def _vtrace_lanes(self, part: Rollout, pieces: float, weights: Tensor | None = None) -> Tensor:
-        """weights: one for each lane, of replayed ones. Returns the value errors, [T, B]."""
-        config = self.config
-        logits, values = self._sequence(part)
-        logits, last = logits[:-1], values[-1]
-        values = values[:-1]
-        log_prob = log_prob_of(logits, part.actions)
-        steps = _steps(part)._replace(values=values.detach(), last_value=last.detach())
-        returns = vtrace(
-            steps,
-            log_prob.detach() - part.log_prob,
-            gamma=config.gamma,
-            lam=config.gae_lambda,
-            rho_bar=config.rho_clip,
-            c_bar=config.c_clip,
-        )
-        free = ~part.forced
-        advantages = returns.advantages
-        if config.normalize_advantages:
-            advantages = normalised(advantages, free)
-        policy = policy_gradient_loss(
-            log_prob, part.log_prob, advantages, mask=free, weights=weights
-        )
-        entropy = masked_mean(entropy_of(logits), free, weights)
-        loss_value = value_loss(values, returns.targets, weights=weights)
-        sums = self._sums if weights is None else self._replayed_sums
-        self._backward(policy, loss_value, entropy, pieces, sums)
-        return returns.targets - values.detach()
-
-    def _replay(self, replaying: Replaying, rollout: Rollout, progress: float) -> None:
-        """Stores the rollout, and learns from stored segments when their turn has come."""
-        batch = replaying.exchange(rollout, progress)
-        if batch is None:
-            return
-        errors = []
-        for pieces in self._pieces(torch.arange(batch.rollout.lanes, device=self.device)):
-            total = sum(len(chosen) for chosen in pieces)
-            for chosen in pieces:
-                part = replaying.warmed_up(batch.rollout.select(chosen))
-                weights = batch.weights[chosen]
-                # The last piece may be a smaller one, and counts for as much less.
-                errors.append(self._vtrace_lanes(part, total / len(chosen), weights))
-            self._step()
-        replaying.learned(batch, torch.cat(errors, 1))
-
     # --- the optimiser step ---------------------------------------------------------------------
-    def _backward(
-        self,
-        policy: PolicyLoss,
-        loss_value: Tensor,
-        entropy: Tensor,
-        pieces: float,
-        sums: Tensor | None = None,
-    ) -> None:
-        """Adds the gradient of a minibatch that is one of `pieces` parts of an optimiser step."""
-        config = self.config
-        loss = policy.loss + config.value_coef * loss_value - self._entropy_bonus * entropy
-        self.updater.backward(loss / pieces)
-        with torch.no_grad():
-            self._kl += policy.approx_kl / pieces
-            parts = (loss, policy.loss, loss_value, entropy, policy.approx_kl, policy.clip_fraction)
-            sums = self._sums if sums is None else sums
-            sums += torch.stack([*parts, torch.ones_like(loss)])
+    def _optimise(self, batches: Batches, pieces: Sequence[Tensor], sums: Tensor) -> list[Tensor]:
+        """One optimiser step from minibatches, whose gradients add up. Returns their value
+        errors."""
+        changes = [self.network.augmentation.draw(len(index)) for index in pieces]
+        whole = self._whole(batches, pieces, changes) if len(pieces) > 1 else None
+        errors = []
+        for index, change in zip(pieces, changes, strict=True):
+            batch = batches.batch(index, change)._replace(whole=whole)
+            losses = self.algorithm.loss(batch, self._entropy_bonus)
+            self.updater.backward(losses.total)
+            with torch.no_grad():
+                self._kl += losses.approx_kl
+                sums[:-1] += torch.stack([*losses[:-1]]).detach()
+            errors.append(losses.errors)
+        sums[-1] += 1
+        self._step()
+        return errors
+
+    @torch.no_grad()
+    def _whole(
+        self, batches: Batches, pieces: Sequence[Tensor], changes: Sequence[Change | None]
+    ) -> Whole:
+        """What the pieces of an optimiser step have in common. Where advantages depend on the
+        network that learns and are to be normalised, every piece runs through it once before."""
+        free = torch.cat([batches.free(index).flatten() for index in pieces])
+        over = None
+        if self.config.normalize_advantages:
+            found = []
+            for index, change in zip(pieces, changes, strict=True):
+                returns = batches.returns(index)
+                if returns is None:
+                    returns = self.algorithm.returns(batches.batch(index, change))
+                found.append(returns.advantages.flatten())
+            over = moments(torch.cat(found), free)
+        return Whole(steps=free.numel(), free=free.sum().clamp(min=1), moments=over)
 
     def _step(self) -> None:
         """One step with the gradients gathered, unless the policy has moved far enough."""
@@ -379,14 +285,3 @@ def _means(sums: Tensor) -> dict[str, float]:
     values = sums.tolist()
     count = max(values[-1], 1.0)
     return {name: value / count for name, value in zip(STATISTICS[:-1], values, strict=False)}
-
-
-def _steps(rollout: Rollout) -> Steps:
-    return Steps(
-        rewards=rollout.rewards,
-        values=rollout.values,
-        last_value=rollout.last_value,
-        final_value=rollout.final_value,
-        terminated=rollout.terminated,
-        truncated=rollout.truncated,
-    )

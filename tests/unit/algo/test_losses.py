@@ -80,13 +80,6 @@ def test_steps_outside_the_mask_teach_nothing(data: dict[str, Tensor]) -> None:
             advantages,
             mask=data["mask"],
         ).loss,
-        losses.value_loss(
-            data["logits"][..., 0],
-            advantages,
-            clip=0.2,
-            old_values=data["old"],
-            mask=data["mask"],
-        ),
     ):
         (gradient,) = torch.autograd.grad(loss, data["logits"], retain_graph=True)
         assert loss.isfinite()
@@ -112,26 +105,32 @@ def test_policy_gradient(data: dict[str, Tensor]) -> None:
     assert torch.autograd.grad(result.loss, advantages, allow_unused=True) == (None,)
 
 
-def test_value_losses() -> None:
+def test_value_loss() -> None:
     values = torch.tensor([0.0, 1.0, 5.0])
     targets = torch.tensor([0.5, 1.0, 0.0])
     assert float(losses.value_loss(values, targets)) == pytest.approx((0.125 + 12.5) / 3)
-    huber = losses.value_loss(values, targets, kind="huber", delta=1.0)
-    assert float(huber) == pytest.approx((0.125 + 4.5) / 3)
-    with pytest.raises(ValueError, match="must be one of mse, huber, not 'l1'"):
-        losses.value_loss(values, targets, kind="l1")
 
 
-def test_value_clipping_stops_the_gradient_of_values_that_moved_far() -> None:
-    old = torch.zeros(3)
-    values = torch.tensor([0.5, 0.1, -0.5], requires_grad=True)
-    targets = torch.full((3,), 1.0)
-    loss = losses.value_loss(values, targets, clip=0.2, old_values=old)
-    (gradient,) = torch.autograd.grad(loss, values)
-    # 0.5 has moved further towards the target than allowed; -0.5 moved away and must come back.
-    assert [bool(g) for g in gradient] == [False, True, True]
-    with pytest.raises(ValueError, match="needs the values of the network that acted"):
-        losses.value_loss(values, targets, clip=0.2)
+def test_pieces_add_up_to_the_mean_of_all(data: dict[str, Tensor]) -> None:
+    log_prob = losses.log_prob_of(data["logits"], data["actions"]).detach()
+    count = data["mask"].sum()
+    for name, clip in (("ppo_loss", {"clip": 0.2}), ("policy_gradient_loss", {})):
+        loss = getattr(losses, name)
+        rows = (log_prob, data["old"], data["advantages"])
+        all_at_once = loss(*rows, mask=data["mask"], weights=data["weights"], **clip)
+        pieces = [
+            loss(
+                *(row[:, lanes] for row in rows),
+                mask=data["mask"][:, lanes],
+                weights=data["weights"][lanes],
+                count=count,
+                **clip,
+            )
+            for lanes in (slice(0, 1), slice(1, 3))
+        ]
+        for part in range(3):
+            total = sum(float(piece[part]) for piece in pieces)
+            assert total == pytest.approx(float(all_at_once[part]), rel=1e-5)
 
 
 def test_normalised_advantages(data: dict[str, Tensor]) -> None:
@@ -153,5 +152,5 @@ def test_nothing_looks_at_the_numbers() -> None:
     log_prob = losses.log_prob_of(floats(T, B, A), floats(T, B).long())
     advantages = losses.normalised(result.advantages, flags)
     loss = losses.ppo_loss(log_prob, floats(T, B), advantages, clip=0.2, mask=flags).loss
-    loss = loss + losses.value_loss(floats(T, B), result.targets, mask=flags)
+    loss = loss + losses.value_loss(floats(T, B), result.targets)
     assert (loss + losses.entropy_of(floats(T, B, A)).mean()).shape == ()

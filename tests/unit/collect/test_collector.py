@@ -107,7 +107,7 @@ def test_the_learner_sees_what_the_actor_saw(memory: str, noisy: bool) -> None:
         for _ in range(2):
             rollout = collector.collect()
             with torch.no_grad():
-                logits, values = learner._sequence(rollout)
+                logits, values = learner.network.sequence(rollout)
             torch.testing.assert_close(logits[:-1], rollout.logits, rtol=0, atol=2e-6)
             torch.testing.assert_close(values[:-1], rollout.values, rtol=0, atol=2e-6)
             torch.testing.assert_close(values[-1], rollout.last_value, rtol=0, atol=2e-6)

@@ -12,16 +12,26 @@ def pictures(*shape: int) -> torch.Tensor:
     return torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
 
 
+def steps(augmentation: Augmentation, obs: torch.Tensor) -> torch.Tensor:
+    """Each changed on its own."""
+    return augmentation.steps(obs, augmentation.draw(len(obs)))
+
+
+def lanes(augmentation: Augmentation, obs: torch.Tensor) -> torch.Tensor:
+    """Each lane changed on its own."""
+    return augmentation.sequences(obs, augmentation.draw(obs.shape[1]))
+
+
 def test_off_by_default() -> None:
     obs = pictures(3, 4, 10, 10)
     augmentation = Augmentation(tiny(), CPU)
-    assert augmentation.steps(obs) is obs
-    assert augmentation.sequences(obs[None]).shape == (1, *obs.shape)
+    assert steps(augmentation, obs) is obs
+    assert lanes(augmentation, obs[None]).shape == (1, *obs.shape)
 
 
 def test_a_stack_is_shifted_as_one() -> None:
     obs = pictures(64, 1, 12, 12).expand(64, 4, 12, 12).contiguous()
-    shifted = Augmentation(tiny(augment_shift=2), CPU).steps(obs)
+    shifted = steps(Augmentation(tiny(augment_shift=2), CPU), obs)
     assert (shifted == shifted[:, :1]).all()
     moves = set()
     for before, after in zip(obs[:, 0], shifted[:, 0], strict=True):
@@ -38,7 +48,7 @@ def test_a_stack_is_shifted_as_one() -> None:
 
 def test_brightness_keeps_to_its_range() -> None:
     obs = torch.full((200, 2, 4, 4), 100, dtype=torch.uint8)
-    bright = Augmentation(tiny(augment_brightness=0.5), CPU).steps(obs)
+    bright = steps(Augmentation(tiny(augment_brightness=0.5), CPU), obs)
     assert bright.dtype == torch.uint8
     values = bright[:, 0, 0, 0]
     assert (bright == values[:, None, None, None]).all()
@@ -50,16 +60,16 @@ def test_a_lane_is_shifted_as_one_and_colours_keep_apart() -> None:
     picture = torch.arange(3, dtype=torch.uint8).repeat_interleave(8) * 100
     obs = picture[None, None, None, :, None].expand(5, 3, 4, 24, 6).contiguous()
     config = tiny(augment_shift=3, color=True)
-    shifted = Augmentation(config, CPU).sequences(obs)
+    shifted = lanes(Augmentation(config, CPU), obs)
     assert torch.equal(shifted, obs)  # each colour is one plain surface
     moving = pictures(1, 3, 1, 36, 12).expand(5, 3, 4, 36, 12).contiguous()
-    moved = Augmentation(config, CPU).sequences(moving)
+    moved = lanes(Augmentation(config, CPU), moving)
     assert (moved == moved[:1]).all()
 
 
 def test_random_numbers_can_be_saved() -> None:
     obs = pictures(8, 4, 12, 12)
     first, second = (Augmentation(tiny(augment_shift=3), CPU) for _ in range(2))
-    first.steps(obs)
+    steps(first, obs)
     second.load_state_dict(first.state_dict())
-    assert torch.equal(first.steps(obs), second.steps(obs))
+    assert torch.equal(steps(first, obs), steps(second, obs))

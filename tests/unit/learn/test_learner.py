@@ -28,14 +28,28 @@ def updated(rollout: Rollout, config: TrainConfig) -> tuple[Agent, dict[str, flo
     return agent, Learner(config, agent, CPU).update(rollout, 0.0)
 
 
+def with_forced(rollout: Rollout) -> Rollout:
+    """Some steps were forced, in each lane more than in the one before it."""
+    share = torch.linspace(0.0, 0.9, rollout.lanes)
+    random = torch.Generator().manual_seed(3)
+    forced = torch.rand(rollout.length, rollout.lanes, generator=random) < share
+    return rollout._replace(forced=forced, log_prob=rollout.log_prob.masked_fill(forced, 0.0))
+
+
+@pytest.mark.parametrize("forced", [False, True], ids=["free", "forced"])
+@pytest.mark.parametrize("normalize", [False, True], ids=["plain", "normalised"])
 @pytest.mark.parametrize(
     "changes",
     [{}, {"memory": "gru"}, {"algo": "a2c"}, {"algo": "vtrace"}],
     ids=str,
 )
-def test_accumulated_gradients_are_those_of_a_larger_minibatch(changes: dict[str, Any]) -> None:
-    whole = tiny(num_envs=8, minibatch=64, **changes)
+def test_accumulated_gradients_are_those_of_a_larger_minibatch(
+    changes: dict[str, Any], normalize: bool, forced: bool
+) -> None:
+    whole = tiny(num_envs=8, minibatch=64, normalize_advantages=normalize, **changes)
     rollout = rollout_of(whole, make_agent(whole))
+    if forced:
+        rollout = with_forced(rollout)
     pieces = whole.replace(minibatch=16, grad_accum=4)
     large, report_large = updated(rollout, whole)
     small, report_small = updated(rollout, pieces)
@@ -43,7 +57,8 @@ def test_accumulated_gradients_are_those_of_a_larger_minibatch(changes: dict[str
     for a, b in zip(large.parameters(), small.parameters(), strict=True):
         # Adam's first step is as long as the rate wherever the gradient is not tiny.
         torch.testing.assert_close(a, b, rtol=0, atol=whole.lr / 50)
-    for name in ("loss_total", "loss_policy", "loss_value", "entropy", "grad_norm"):
+    names = ("loss_total", "loss_policy", "loss_value", "entropy", "approx_kl", "grad_norm")
+    for name in names:
         assert report_small[name] == pytest.approx(report_large[name], rel=1e-4, abs=1e-5)
 
 

@@ -11,6 +11,7 @@ from tiny_runs import CPU, learn, make_agent, make_collector, same, tiny
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.data.replay.replay import SegmentBatch
 from warpzone.data.types import Rollout
+from warpzone.learn.batches import LaneBatches
 from warpzone.learn.learner import Learner
 from warpzone.learn.replaying import Replaying, replay_spec, without_burn_in
 from warpzone.model.agent import Agent
@@ -60,6 +61,14 @@ def test_replay_changes_what_is_learned(tmp_path: Path) -> None:
     assert not same(with_replay.agent, without.agent)
 
 
+def learned_from(learner: Learner, batches: LaneBatches) -> torch.Tensor:
+    """Leaves the gradient of all lanes with the agent; the value errors."""
+    batch = batches.batch(torch.arange(batches.total))
+    losses = learner.algorithm.loss(batch, torch.zeros(()))
+    losses.total.backward()
+    return losses.errors
+
+
 @pytest.mark.parametrize("memory", ["none", "gru", "gtrxl"])
 def test_a_replayed_segment_teaches_what_the_rollout_taught(
     memory: str, monkeypatch: pytest.MonkeyPatch
@@ -72,18 +81,26 @@ def test_a_replayed_segment_teaches_what_the_rollout_taught(
     assert learner.replaying is not None
     learner.replaying.replay.push(rollout)
     stored = learner.replaying.replay.storage.gather(torch.arange(4))
-    errors = learner._vtrace_lanes(rollout, 1)
+    errors = learned_from(learner, LaneBatches(learner.network, rollout, None))
     fresh = [parameter.grad.clone() for parameter in agent.parameters()]  # type: ignore[union-attr]
     agent.zero_grad()
-    again = learner._vtrace_lanes(stored, 1, torch.ones(4))
+    replayed = LaneBatches(learner.network, stored, None, weights=torch.ones(4))
+    again = learned_from(learner, replayed)
     torch.testing.assert_close(again, errors, rtol=0, atol=1e-5)
     for parameter, gradient in zip(agent.parameters(), fresh, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-4, atol=1e-5)
 
 
-def test_a_smaller_last_piece_counts_for_less() -> None:
-    whole = replaying(num_envs=6, minibatch=48, lr=1e-3)
+@pytest.mark.parametrize("burn_in", [0, 3])
+@pytest.mark.parametrize("normalize", [False, True], ids=["plain", "normalised"])
+def test_a_smaller_last_piece_counts_for_less(normalize: bool, burn_in: int) -> None:
+    whole = replaying(
+        num_envs=6, minibatch=48, lr=1e-3, normalize_advantages=normalize, per_burn_in=burn_in
+    )
     (rollout,) = rollouts_of(whole, make_agent(whole))
+    # Forced steps do not count for the policy, and there are more of them in each lane.
+    forced = torch.arange(rollout.length)[:, None] < torch.arange(rollout.lanes)
+    rollout = rollout._replace(forced=forced)
     gradients = []
     for config in (whole, whole.replace(minibatch=16, grad_accum=3)):
         agent = make_agent(config)
@@ -118,7 +135,7 @@ def test_burn_in_leaves_the_rest_as_it_was(memory: str) -> None:
     assert rest.length == config.rollout_steps - 3
     learner = Learner(config.replace(per=False), agent, CPU)
     with torch.no_grad():
-        logits, values = learner._sequence(rest)
+        logits, values = learner.network.sequence(rest)
     torch.testing.assert_close(logits[:-1], rollout.logits[3:], rtol=0, atol=1e-5)
     torch.testing.assert_close(values[:-1], rollout.values[3:], rtol=0, atol=1e-5)
     assert torch.equal(rest.rewards, rollout.rewards[3:])
@@ -132,8 +149,8 @@ def test_burn_in_repairs_a_stale_memory() -> None:
     stale = rollout._replace(state=tuple(torch.randn_like(part) for part in rollout.state))
     learner = Learner(config.replace(per=False), agent, CPU)
     with torch.no_grad():
-        at_once = learner._sequence(stale)[1][0]
-        burnt_in = learner._sequence(without_burn_in(agent, stale, config, CPU))[1][0]
+        at_once = learner.network.sequence(stale)[1][0]
+        burnt_in = learner.network.sequence(without_burn_in(agent, stale, config, CPU))[1][0]
     wrong_at_once = (at_once - rollout.values[0]).abs().mean()
     wrong_after = (burnt_in - rollout.values[6]).abs().mean()
     assert wrong_after < 0.5 * wrong_at_once

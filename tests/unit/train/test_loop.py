@@ -101,7 +101,7 @@ def test_noise_is_drawn_once_for_each_rollout(tmp_path: Path) -> None:
         fresh = list(run.acting.buffers())
         assert not all(torch.equal(a, b) for a, b in zip(played, fresh, strict=True))
         with torch.no_grad():
-            logits, _ = run.learner._sequence(first.rollout)
+            logits, _ = run.learner.network.sequence(first.rollout)
         torch.testing.assert_close(logits[:-1], first.rollout.logits, rtol=0, atol=2e-6)
         quiet = run.evaluated_agent()
         assert all(noise.abs().sum() == 0 for noise in quiet.buffers())

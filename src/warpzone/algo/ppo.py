@@ -1,0 +1,35 @@
+"""Proximal policy optimisation (Schulman et al. 2017): several passes over a rollout, each of whose
+steps is clipped where it would move the policy too far from the one that played."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from warpzone.algo.algorithm import Algorithm, Batch, Losses
+from warpzone.algo.losses import ppo_loss
+from warpzone.algo.returns import Returns, gae, steps_of
+from warpzone.data.types import Rollout
+
+
+class Ppo(Algorithm):
+    """Takes single steps in any order, or whole lanes if the network has a memory."""
+
+    def prepare(self, rollout: Rollout) -> Returns:
+        """GAE of the values that were seen while playing; all passes use the same."""
+        return gae(steps_of(rollout), gamma=self.config.gamma, lam=self.config.gae_lambda)
+
+    def loss(self, batch: Batch, entropy_bonus: Tensor) -> Losses:
+        """The clipped surrogate, with value loss and entropy bonus."""
+        targets, advantages = self.returns(batch)
+        if self.config.normalize_advantages:
+            advantages = batch.normalised(advantages)
+        policy = ppo_loss(
+            batch.log_prob,
+            batch.old_log_prob,
+            advantages,
+            clip=self.config.clip,
+            mask=batch.free,
+            weights=batch.weights,
+            count=batch.all_free,
+        )
+        return self.combined(batch, policy, targets, entropy_bonus)
