@@ -129,9 +129,10 @@ class AdamW:
 
 
 def learning_rate(config: TrainConfig, progress: float) -> float:
-    """A straight rise, then half a cosine."""
+    """A straight rise to where the run is at the end of the update, then half a cosine."""
     if progress < config.warmup:
-        return config.lr * progress / config.warmup
+        after = progress + config.num_envs * config.rollout_steps / config.max_steps
+        return config.lr * min(1.0, after / config.warmup)
     gone = (progress - config.warmup) / (1 - config.warmup)
     return config.lr * (
         config.lr_final + (1 - config.lr_final) * (1 + math.cos(math.pi * gone)) / 2

@@ -8,7 +8,7 @@ KINDS = ("constant", "linear", "cosine")
 
 @dataclass(frozen=True)
 class Schedule:
-    """From `start` to `end`, after rising from 0 to `start` during the warm-up.
+    """From `start` to `end`, after rising to `start` during the warm-up.
 
     The warm-up is a share of the run, not a count: a short run warms up too, and no run is warm-up
     only.
@@ -20,6 +20,9 @@ class Schedule:
     kind: str = "constant"
     #: Share of the run in which the value rises to `start`.
     warmup: float = 0.0
+    #: Share of the run for which a value is used. In a warm-up it is the one that is reached at the
+    #: end of that share: at its beginning the first would be 0, and an update would teach nothing.
+    stride: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -35,7 +38,7 @@ class Schedule:
         """The value at a share of the run; before 0 and after 1 it is that of the end."""
         progress = min(max(progress, 0.0), 1.0)
         if progress < self.warmup:
-            return self.start * progress / self.warmup
+            return self.start * min(1.0, (progress + self.stride) / self.warmup)
         if self.kind == "constant":
             return self.start
         gone = (progress - self.warmup) / (1.0 - self.warmup)

@@ -15,7 +15,7 @@ class OptimisationConfig:
     lr_final: float = 0.1
     """Learning rate at the end, as a fraction of lr (cosine decay)."""
     warmup: float = 0.0
-    """Fraction of the run in which the learning rate rises from zero."""
+    """Fraction of the run in which the learning rate rises to lr."""
     weight_decay: float = 0.0
     """AdamW's weight decay."""
     clip_grad: float = 0.5

@@ -75,6 +75,7 @@ class Learner:
             config.lr * config.lr_final,
             "cosine",
             warmup=config.warmup,
+            stride=config.steps_per_update / config.max_steps,
         )
         self.entropy = Anneal(config.entropy, config.entropy_final)
         self.adaptive = Adaptive(config)

@@ -55,7 +55,7 @@ FIELDS: tuple[Field, ...] = (
         ("approx_kl", "How far the policy moved in the update (KL).", "Above about 0.05 for long: steps are too large."),
         ("clip_fraction", "Share of steps that PPO's clip cut off.", "Above about 0.3: steps are too large. 0 for long: too small."),
         ("grad_norm", "Global norm of the gradient before clipping; mean of the update.", "Always far above `--clip-grad`, or null."),
-        ("learning_rate", "Learning rate in use, schedule and adaptive factor included.", "0 outside a warm-up."),
+        ("learning_rate", "Learning rate in use, schedule and adaptive factor included.", "0."),
         ("updates_skipped", "Optimiser steps left out so far because loss or gradient was not finite.", "Rises: lower `--lr`."),
         ("updates_vetoed", "Optimiser steps left out so far because `--target-kl` was reached.", ""),
         whole=("updates_skipped", "updates_vetoed"),

@@ -35,6 +35,14 @@ def test_steps_are_shares_of_the_run() -> None:
         short.at(0, 0)
 
 
+def test_a_warm_up_begins_with_what_its_first_update_reaches() -> None:
+    schedule = Schedule(2.0, 0.0, "cosine", warmup=0.2, stride=0.05)
+    assert [schedule(k * 0.05) for k in range(5)] == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.0])
+    assert Schedule(2.0, warmup=0.2, stride=0.5)(0.0) == 2.0
+    after = Schedule(2.0, 0.0, "cosine", warmup=0.2)
+    assert [schedule(k / 10) for k in range(2, 11)] == [after(k / 10) for k in range(2, 11)]
+
+
 def test_entropy_anneals_to_exactly_zero() -> None:
     entropy = Anneal(0.02, 0.0, until=0.8, hold=0.2)
     assert entropy(0.0) == entropy(0.2) == 0.02

@@ -62,6 +62,16 @@ def test_accumulated_gradients_are_those_of_a_larger_minibatch(
         assert report_small[name] == pytest.approx(report_large[name], rel=1e-4, abs=1e-5)
 
 
+def test_the_first_update_of_a_warm_up_teaches() -> None:
+    config = tiny(max_steps=10 * 32, warmup=0.4, lr_final=1.0)
+    rollout = rollout_of(config, make_agent(config))
+    learner = Learner(config, make_agent(config), CPU)
+    rates = [learner.update(rollout, k / 10)["learning_rate"] for k in range(6)]
+    assert rates == pytest.approx([config.lr * share for share in (0.25, 0.5, 0.75, 1, 1, 1)])
+    agent, _ = updated(rollout, config)
+    assert not same(agent, make_agent(config))
+
+
 def test_without_accumulation_there_are_more_steps() -> None:
     config = tiny(num_envs=8, minibatch=16)
     rollout = rollout_of(config, make_agent(config))
