@@ -9,10 +9,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from warpzone.config import ConfigError, TrainConfig, load_preset, preset_names
 from warpzone.config.run import name_problem
@@ -63,14 +60,8 @@ def preset_config(name: str) -> TrainConfig:
 
 
 def check(config: TrainConfig) -> None:
-    """Refuses what the dataclass itself cannot see: wrong types, numbers that are not finite, and
-    options that the engine or the network does not know."""
-    for name, kind in get_type_hints(TrainConfig).items():
-        value, flag = getattr(config, name), f"--{name.replace('_', '-')}"
-        if not _fits(value, kind):
-            raise ConfigError(f"{flag} must be {_describe(kind)}, not {value!r}")
-        if isinstance(value, float) and not isfinite(value):
-            raise ConfigError(f"{flag} must be finite, not {value}")
+    """Refuses what the dataclass itself cannot see: options that the engine or the network does not
+    know."""
     if problem := name_problem(config.run_name):
         raise ConfigError(problem)
     from warpzone.collect.lanes import lane_options
@@ -174,24 +165,3 @@ def _sentence(box: str, prog: str) -> str:
     if found := re.search(r"^Missing value for argument '(--[\w-]+)'", text):
         return f"{found[1]} needs a value"
     return text[:1].lower() + text[1:]
-
-
-# --- types ---------------------------------------------------------------------------------------
-def _fits(value: object, kind: Any) -> bool:
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if isinstance(kind, UnionType):
-        return any(_fits(value, one) for one in get_args(kind))
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, kind)
-
-
-def _describe(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return f"one of {', '.join(map(str, get_args(kind)))}"
-    if isinstance(kind, UnionType):
-        return " or ".join(_describe(one) for one in get_args(kind) if one is not NoneType)
-    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "text")

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from warpzone.config import TrainConfig
+from warpzone.config.optimisation import OptimisationConfig
 from warpzone.data.stacking import wide
 from warpzone.data.types import State
 from warpzone.model.agent import Agent
@@ -21,7 +22,7 @@ WARM_UP = 3
 FIRST = -1
 
 
-def autocast(config: TrainConfig, device: torch.device) -> AbstractContextManager[None]:
+def autocast(config: OptimisationConfig, device: torch.device) -> AbstractContextManager[None]:
     """Half precision on CUDA if wanted. The weight cache is off: it would outlive a recorded
     graph."""
     if device.type != "cuda" or not config.amp:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from warpzone.collect import lanes as native
 from warpzone.config import TrainConfig
-from warpzone.config.backend import ram_address
+from warpzone.config.backend import BackendConfig, ram_address
 from warpzone.env.backends.interface import Lanes, RamX
 from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
 from warpzone.env.backends.worker_lanes import WorkerSettings
@@ -88,7 +88,7 @@ class BackendGroups(native.Lanes):
         self._file.close()
 
 
-def worker_settings(config: TrainConfig) -> WorkerSettings:
+def worker_settings(config: BackendConfig) -> WorkerSettings:
     """How workers are started and how long they may take."""
     return WorkerSettings(
         start_method=config.env_start_method,

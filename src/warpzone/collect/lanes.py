@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from warpzone import _engine
 from warpzone.config import TrainConfig
+from warpzone.config.reward import RewardConfig
 from warpzone.env.options import STATUS_BAR_LINES, Options
 from warpzone.env.rewards import Annealed, RewardSchedule, RewardWeights
 from warpzone.env.stages import parse_stages, stage_name
@@ -30,7 +31,7 @@ Results = tuple[
 ]
 
 
-def reward_schedule(config: TrainConfig) -> RewardSchedule:
+def reward_schedule(config: RewardConfig) -> RewardSchedule:
     """What steps are worth over the run."""
     start = config.death_penalty_start
     weights = RewardWeights(

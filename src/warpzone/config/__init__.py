@@ -7,16 +7,29 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from warpzone.config import (
+    adaptive,
+    algorithm,
+    backend,
+    dashboard,
+    health,
+    network,
+    optimisation,
+    play,
+    reward,
+    starts,
+)
 from warpzone.config.adaptive import AdaptiveConfig
 from warpzone.config.algorithm import AlgorithmConfig
 from warpzone.config.backend import BackendConfig
+from warpzone.config.bounds import Refusal, out_of_bounds
+from warpzone.config.budget import BudgetConfig
 from warpzone.config.checkpointing import CheckpointConfig
-from warpzone.config.checks import out_of_range
 from warpzone.config.contradictions import contradictions
 from warpzone.config.curriculum import CurriculumConfig
 from warpzone.config.dashboard import DashboardConfig
@@ -44,6 +57,13 @@ class ConfigError(ValueError):
     """A configuration that cannot work; one sentence that says why."""
 
 
+def _refuse(refusals: Iterable[Refusal]) -> None:
+    """Raises the first refusal that holds."""
+    for refused, message in refusals:
+        if refused:
+            raise ConfigError(message)
+
+
 @dataclass(frozen=True)
 class TrainConfig(
     VideoConfig,
@@ -56,6 +76,7 @@ class TrainConfig(
     CheckpointConfig,
     DashboardConfig,
     RunConfig,
+    BudgetConfig,
     OptimisationConfig,
     ReplayConfig,
     AlgorithmConfig,
@@ -67,6 +88,7 @@ class TrainConfig(
     the first."""
 
     def __post_init__(self) -> None:
+        _refuse(out_of_bounds(self))
         try:
             for name, value in folded(self).items():
                 object.__setattr__(self, name, value)
@@ -76,9 +98,7 @@ class TrainConfig(
                 parse_start(self.scripted_sequence)
         except ValueError as error:
             raise ConfigError(str(error)) from error
-        for refused, message in chain(out_of_range(self), contradictions(self)):
-            if refused:
-                raise ConfigError(message)
+        _refuse(_rules(self))
 
     @property
     def steps_per_update(self) -> int:
@@ -104,6 +124,21 @@ class TrainConfig(
         return dataclasses.replace(self, **changes)
 
 
+def _rules(config: TrainConfig) -> Iterator[Refusal]:
+    """The rules of each section, then those across sections."""
+    yield from play.refusals(config)
+    yield from reward.refusals(config)
+    yield from network.refusals(config)
+    yield from algorithm.refusals(config)
+    yield from optimisation.refusals(config)
+    yield from dashboard.refusals(config)
+    yield from adaptive.refusals(config)
+    yield from health.refusals(config)
+    yield from starts.refusals(config)
+    yield from backend.refusals(config)
+    yield from contradictions(config)
+
+
 def preset_names() -> list[str]:
     """Presets that ship with the package."""
     return sorted(path.stem for path in PRESETS.glob("*.toml"))
@@ -121,7 +156,10 @@ def load_preset(name: str) -> TrainConfig:
     except ValueError as error:
         # TOML that is none, text that is none, or a number with thousands of digits.
         raise ConfigError(f"preset {name} cannot be read: {error}") from error
-    return from_dict(values)
+    try:
+        return from_dict(values)
+    except ConfigError as error:
+        raise ConfigError(f"preset {name} cannot be used: {error}") from error
 
 
 def from_dict(values: dict[str, Any]) -> TrainConfig:

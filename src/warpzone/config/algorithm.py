@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from warpzone.config.bounds import Above, AtLeast, Refusal, Share
 
 
 @dataclass(frozen=True)
@@ -37,34 +40,48 @@ class AlgorithmConfig:
 
     algo: Literal["ppo", "vtrace", "a2c"] = "ppo"
     """Learning algorithm."""
-    rollout_steps: int = 128
+    rollout_steps: Annotated[int, AtLeast(1)] = 128
     """Steps of each lane in a rollout."""
-    minibatch: int = 2048
+    minibatch: Annotated[int, AtLeast(1)] = 2048
     """Steps in a minibatch."""
-    epochs: int = 5
+    epochs: Annotated[int, AtLeast(1)] = 5
     """Passes over a rollout (ppo)."""
-    gamma: float = 0.9
+    gamma: Annotated[float, Share()] = 0.9
     """Discount."""
-    gae_lambda: float = 1.0
+    gae_lambda: Annotated[float, Share()] = 1.0
     """Trace decay of GAE and V-trace."""
-    clip: float = 0.2
+    clip: Annotated[float, Above(0)] = 0.2
     """PPO's clip range."""
-    target_kl: float = 0.0
+    target_kl: Annotated[float, AtLeast(0)] = 0.0
     """Stop learning from a rollout once its policy is this far away (KL); 0 never stops (ppo)."""
     normalize_advantages: bool = False
     """Standardise advantages in each optimiser step."""
-    value_coef: float = 0.5
+    value_coef: Annotated[float, AtLeast(0)] = 0.5
     """Weight of the value loss."""
-    entropy: float = 0.01
+    entropy: Annotated[float, AtLeast(0)] = 0.01
     """Entropy bonus at the start."""
-    entropy_final: float = 0.0
+    entropy_final: Annotated[float, AtLeast(0)] = 0.0
     """Entropy bonus at the end."""
-    rho_clip: float = 1.0
+    rho_clip: Annotated[float, Above(0)] = 1.0
     """V-trace's clip of the importance weights (rho)."""
-    c_clip: float = 1.0
+    c_clip: Annotated[float, Above(0)] = 1.0
     """V-trace's clip of the trace (c)."""
 
     @property
     def needs(self) -> Needs:
         """What the algorithm needs of the run around it."""
         return NEEDS[self.algo]
+
+
+def refusals(config: AlgorithmConfig) -> Iterator[Refusal]:
+    """Fields of this section that do not go together."""
+    yield (
+        config.epochs > 1 and not config.needs.passes,
+        f"--epochs {config.epochs} needs --algo {algorithms_with('passes')}; {config.algo} learns "
+        "from a rollout once: add --epochs 1",
+    )
+    yield (
+        config.target_kl > 0 and not config.needs.passes,
+        f"--target-kl needs --algo {algorithms_with('passes')}; {config.algo} learns from a "
+        "rollout once",
+    )

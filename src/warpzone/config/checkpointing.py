@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from warpzone.config.bounds import AtLeast
 
 
 @dataclass(frozen=True)
 class CheckpointConfig:
     """What is kept of a run, and how it is taken up again."""
 
-    checkpoint_minutes: float = 5.0
+    checkpoint_minutes: Annotated[float, AtLeast(0)] = 5.0
     """Minutes between two checkpoints; 0 goes by --checkpoint-interval alone."""
-    checkpoint_interval: int = 0
+    checkpoint_interval: Annotated[int, AtLeast(0)] = 0
     """Updates between two checkpoints; 0 goes by --checkpoint-minutes alone."""
-    keep_last: int = 3
+    keep_last: Annotated[int, AtLeast(1)] = 3
     """Checkpoints to keep, newest first; the one of the best evaluation stays as well."""
-    keep_every: int = 0
+    keep_every: Annotated[int, AtLeast(0)] = 0
     """Also keep the checkpoints of every this many updates; 0 keeps none of them."""
-    checkpoint_replay_gb: float = 0.5
+    checkpoint_replay_gb: Annotated[float, AtLeast(0)] = 0.5
     """A replay of at most this many GiB goes into checkpoints; a larger one starts empty again."""
     resume: str = "never"
     """never, auto, latest, or a run's folder or checkpoint: where to go on from."""
@@ -27,5 +30,3 @@ class CheckpointConfig:
     """Folder below which --resume auto looks for runs; runs_dir if not given."""
     auto_mem: bool = False
     """When memory runs out, go on from the checkpoint with less (also AUTO_MEM=1)."""
-    max_cost_gpu_hours: float = 0.0
-    """Stop after this many hours of GPU time; 0 is never."""

@@ -1,29 +1,36 @@
-"""Settings that cannot go together, each refused with one sentence."""
+"""Settings of different sections that cannot go together, each refused with one sentence. What is
+wrong within one section is refused in that section's file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from warpzone.config import backend
 from warpzone.config.algorithm import algorithms_with
-from warpzone.config.checks import Refusal, flag
-from warpzone.config.network import NATURE_LAYERS
+from warpzone.config.bounds import Refusal
 from warpzone.env.actions import BUTTONS, action_table
+from warpzone.env.backends.select import NATIVE, RETRO
 from warpzone.env.stages import parse_stages
-
-RIGHT = BUTTONS["RIGHT"]
-#: Stages of impala: each halves the picture.
-MOST_STAGES = 8
-MOST_CHANNELS = 4096
 
 if TYPE_CHECKING:
     from warpzone.config import TrainConfig
 
+RIGHT = BUTTONS["RIGHT"]
+#: Processes of another back-end: each holds an interpreter and an emulator, some 100 MiB.
+MOST_WORKERS = 128
+
 
 def contradictions(config: TrainConfig) -> Iterator[Refusal]:
-    """Fields that do not go together."""
-    yield from backend.refusals(config)
+    """Fields of different sections that do not go together."""
+    yield from _batches(config)
+    yield from _learning(config)
+    yield from _stages(config)
+    yield from _starts(config)
+    yield from _backend(config)
+
+
+def _batches(config: TrainConfig) -> Iterator[Refusal]:
+    """Lanes, rollouts and minibatches divide into one another."""
     batch = config.steps_per_update
     yield (
         config.num_envs % config.groups != 0,
@@ -50,6 +57,10 @@ def contradictions(config: TrainConfig) -> Iterator[Refusal]:
         batch > config.max_steps,
         f"one rollout has {batch} steps, more than --max-steps {config.max_steps}",
     )
+
+
+def _learning(config: TrainConfig) -> Iterator[Refusal]:
+    """Algorithm, replay and network."""
     yield (
         config.per and not config.needs.replay,
         f"--per needs --algo {algorithms_with('replay')}, which corrects for old data; "
@@ -61,114 +72,18 @@ def contradictions(config: TrainConfig) -> Iterator[Refusal]:
         f"{config.rollout_steps} steps",
     )
     yield (
-        config.epochs > 1 and not config.needs.passes,
-        f"--epochs {config.epochs} needs --algo {algorithms_with('passes')}; {config.algo} learns "
-        "from a rollout once: add --epochs 1",
-    )
-    yield (
-        config.target_kl > 0 and not config.needs.passes,
-        f"--target-kl needs --algo {algorithms_with('passes')}; {config.algo} learns from a "
-        "rollout once",
-    )
-    yield (
-        config.compile and config.cuda_graphs,
-        "--compile and --cuda-graphs exclude each other; add --no-cuda-graphs",
-    )
-    yield from _channels(config)
-    yield (
-        config.memory == "gtrxl" and config.hidden_size % config.memory_heads != 0,
-        f"--hidden-size {config.hidden_size} does not divide into "
-        f"{config.memory_heads} attention heads",
-    )
-    yield (
-        config.control and not config.dashboard,
-        "--control is about the dashboard; add --dashboard",
-    )
-    for what in ("entropy", "lr"):
-        low, high = getattr(config, f"adaptive_{what}_min"), getattr(config, f"adaptive_{what}_max")
-        yield (
-            not low <= 1.0 <= high,
-            f"--adaptive-{what}-min {low:g} and --adaptive-{what}-max {high:g} must have 1, the "
-            "schedule itself, between them",
-        )
-    yield (
-        config.fail_on_stall and config.stall_timeout == 0,
-        "--fail-on-stall needs a --stall-timeout above 0",
-    )
-    yield from _rewards(config)
-    yield from _stages(config)
-    yield from _starts(config)
-
-
-def _channels(config: TrainConfig) -> Iterator[Refusal]:
-    given = config.encoder_channels
-    try:
-        channels = config.channels
-    except ValueError:
-        channels = (0,)
-    yield (
-        any(not 1 <= count <= MOST_CHANNELS for count in channels),
-        f"--encoder-channels are whole numbers from 1 to {MOST_CHANNELS:,} such as 16,32,32, "
-        f"not {given!r}",
-    )
-    yield (
-        bool(channels) and config.observation != "pixels",
+        bool(config.channels) and config.observation != "pixels",
         f"--encoder-channels is about pictures; {config.observation} has an encoder of its own",
-    )
-    nature = len(NATURE_LAYERS)
-    yield (
-        bool(channels) and config.encoder == "nature" and len(channels) != nature,
-        f"the nature encoder has {nature} convolutions and needs as many --encoder-channels, "
-        f"not {len(channels)}",
-    )
-    yield (
-        len(channels) > MOST_STAGES,
-        f"--encoder-channels has {len(channels)} stages; after {MOST_STAGES} no picture is left",
-    )
-
-
-def _rewards(config: TrainConfig) -> Iterator[Refusal]:
-    for name in ("reward_distance_weight", "reward_scale", "death_penalty"):
-        steps, final = f"{name}_anneal_steps", f"{name}_final"
-        yield (
-            getattr(config, steps) > 0 and getattr(config, final) is None,
-            f"{flag(steps)} needs {flag(final)}, where to anneal to",
-        )
-    for name in ("death_penalty_start", "death_penalty_final"):
-        value = getattr(config, name)
-        yield (
-            value is not None and value > 0,
-            f"{flag(name)} is added to the reward, so a penalty is negative, not {value}",
-        )
-    yield (
-        (config.milestone_interval > 0) != (config.milestone_bonus != 0.0),
-        "--milestone-interval and --milestone-bonus need each other",
-    )
-    shaped = (
-        config.reward_score_weight != 0.0
-        or config.reward_scale_start != 1.0
-        or config.reward_scale_final is not None
-        or config.milestone_interval > 0
-        or config.reward_distance_weight_final is not None
-        or config.death_penalty_start is not None
-        or config.death_penalty_final is not None
-    )
-    yield (
-        config.reward == "gym" and shaped,
-        "--reward gym is never shaped; use --reward shaped, which adds shaping to it",
     )
 
 
 def _stages(config: TrainConfig) -> Iterator[Refusal]:
+    """Budgets, curriculum and archive with what is played."""
     several = len(set(parse_stages(config.stages))) > 1
     yield (
         config.stop_at_clears > config.most_clears,
         f"--stop-at-clears {config.stop_at_clears} is never reached: an evaluation has "
         f"{config.most_clears} start delays",
-    )
-    yield (
-        config.whole_game and (config.stage_span > 0 or config.random_stage),
-        "--whole-game plays every stage in turn; leave out --stage-span and --random-stage",
     )
     yield (
         config.curriculum != "none" and not several,
@@ -182,32 +97,15 @@ def _stages(config: TrainConfig) -> Iterator[Refusal]:
         config.archive_share > 0 and config.frame_stack > config.rollout_steps,
         f"--archive-share needs rollouts of at least --frame-stack {config.frame_stack} steps",
     )
-    pictures = config.color or config.crop_status_bar or config.max_last_two
-    yield (
-        config.observation != "pixels" and (pictures or config.augment_brightness > 0),
-        f"--observation {config.observation} has no picture that could be coloured, cropped or "
-        "made brighter",
-    )
-    yield (
-        config.observation == "ram" and config.augment_shift > 0,
-        "--augment-shift moves pictures and tiles; bytes of RAM have no place to be moved to",
-    )
 
 
 def _starts(config: TrainConfig) -> Iterator[Refusal]:
+    """Forced actions are of the action set."""
     masks = action_table(config.actions).masks
     action = config.forward_action_id
     yield (
         action is not None and not 0 <= action < len(masks),
         f"--forward-action-id must be in 0..{len(masks) - 1}, and is {action}",
-    )
-    yield (
-        action is not None and config.probe_forward_actions > 0,
-        "--probe-forward-actions finds what --forward-action-id says; give one of them",
-    )
-    yield (
-        (config.auto_bootstrap_threshold > 0) != (config.auto_bootstrap_frames > 0),
-        "--auto-bootstrap-threshold and --auto-bootstrap-frames need each other",
     )
     moves = config.scripted_forward_frames > 0 or config.auto_bootstrap_frames > 0
     yield (
@@ -216,4 +114,27 @@ def _starts(config: TrainConfig) -> Iterator[Refusal]:
         and config.probe_forward_actions == 0
         and not any(mask & RIGHT for mask in masks),
         "no action of the set presses RIGHT; give --forward-action-id or --probe-forward-actions",
+    )
+
+
+def _backend(config: TrainConfig) -> Iterator[Refusal]:
+    """What only the native engine does, and how many processes others start."""
+    other = config.backend != NATIVE
+    yield (
+        other and config.archive_share > 0,
+        f"--archive-share saves lanes, which --backend {config.backend} cannot; use native",
+    )
+    yield (
+        other and config.observation != "pixels",
+        f"--observation {config.observation} is made by the native engine, not by --backend "
+        f"{config.backend}",
+    )
+    yield (
+        other and not config.force_sync and config.num_envs > MOST_WORKERS,
+        f"--backend {config.backend} starts a process for each lane; --num-envs {config.num_envs} "
+        f"is more than {MOST_WORKERS}",
+    )
+    yield (
+        config.backend == RETRO and config.force_sync and config.num_envs > 1,
+        "stable-retro holds one game in a process; leave out --force-sync",
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from warpzone.config.bounds import AtLeast, Share
 
 
 @dataclass(frozen=True)
@@ -12,13 +14,13 @@ class CurriculumConfig:
 
     curriculum: Literal["none", "clear-rate", "progress"] = "none"
     """Draw stages that are rarely cleared (clear-rate), or on which play changes (progress)."""
-    curriculum_floor: float = 0.2
+    curriculum_floor: Annotated[float, Share()] = 0.2
     """Share of the draws that goes to all stages alike."""
-    curriculum_window: int = 100
+    curriculum_window: Annotated[int, AtLeast(1)] = 100
     """Episodes of a stage that its clear rate is about."""
-    archive_share: float = 0.0
+    archive_share: Annotated[float, Share()] = 0.0
     """Share of episodes that start from moments of earlier ones instead of the stage's start."""
-    archive_cell: int = 64
+    archive_cell: Annotated[int, AtLeast(1)] = 64
     """Pixels; the archive keeps one moment for each stretch of a map this long."""
-    archive_size: int = 512
+    archive_size: Annotated[int, AtLeast(1)] = 512
     """Moments in the archive at most."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
+
+from warpzone.config.bounds import Above, AtLeast, AtMost, Refusal
 
 #: Packages that a dashboard needs, all in the extra of that name.
 NEEDED = ("fastapi", "uvicorn", "websockets")
@@ -21,13 +25,13 @@ class DashboardConfig:
     """Serve a page about this run, in a process of its own that ends with the run."""
     dashboard_host: str = "127.0.0.1"
     """Address the dashboard listens on; another than this machine's own needs the token."""
-    dashboard_port: int = 8765
+    dashboard_port: Annotated[int, AtLeast(0), AtMost(65535)] = 8765
     """Port of the dashboard; 0 takes a free one."""
     control: bool = False
     """Let the dashboard pause, save, stop and change the run, with the token printed at start."""
-    wall_lanes: int = 16
+    wall_lanes: Annotated[int, AtLeast(0), AtMost(64)] = 16
     """Lanes whose pictures the dashboard can show; 0 shows none."""
-    wall_rate: float = 15.0
+    wall_rate: Annotated[float, Above(0), AtMost(30)] = 15.0
     """Pictures a second of each lane that are written while somebody looks."""
 
 
@@ -43,3 +47,11 @@ def address(host: str, port: int) -> str:
     """What to open in a browser."""
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host  # noqa: S104 (not bound)
     return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
+
+
+def refusals(config: DashboardConfig) -> Iterator[Refusal]:
+    """Fields of this section that do not go together."""
+    yield (
+        config.control and not config.dashboard,
+        "--control is about the dashboard; add --dashboard",
+    )

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
+
+from warpzone.config.bounds import Above, AtLeast, Refusal
 
 
 @dataclass(frozen=True)
 class HealthConfig:
     """Who watches over a run, and how closely."""
 
-    monitor_interval: float = 10.0
+    monitor_interval: Annotated[float, AtLeast(0)] = 10.0
     """Seconds between two looks at GPU, CPU and memory; 0 never looks."""
-    heartbeat_interval: float = 30.0
+    heartbeat_interval: Annotated[float, AtLeast(0)] = 30.0
     """Seconds between two lines of heartbeat.jsonl; 0 writes none."""
-    stall_timeout: float = 300.0
+    stall_timeout: Annotated[float, AtLeast(0)] = 300.0
     """Write the stacks of all threads after this many seconds without progress; 0 never does."""
     fail_on_stall: bool = False
     """End a run that made no progress for --stall-timeout seconds, with exit code 1."""
-    step_timeout: float = 15.0
+    step_timeout: Annotated[float, Above(0)] = 15.0
     """A step of all lanes that takes longer than this many seconds is slow."""
-    slow_step_trace_threshold: int = 5
+    slow_step_trace_threshold: Annotated[int, AtLeast(0)] = 5
     """More slow steps than this within the window write the stacks of all threads; 0 never does."""
-    slow_step_trace_window: float = 120.0
+    slow_step_trace_window: Annotated[float, Above(0)] = 120.0
     """Seconds in which slow steps are counted together."""
-    hint_cooldown_updates: int = 200
+    hint_cooldown_updates: Annotated[int, AtLeast(0)] = 200
     """Updates before the same hint is given again; 0 gives no hints."""
+
+
+def refusals(config: HealthConfig) -> Iterator[Refusal]:
+    """Fields of this section that do not go together."""
+    yield (
+        config.fail_on_stall and config.stall_timeout == 0,
+        "--fail-on-stall needs a --stall-timeout above 0",
+    )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from warpzone.config.bounds import AtLeast
 
 
 @dataclass(frozen=True)
@@ -13,7 +16,7 @@ class MetricsConfig:
     """Also write the metrics for TensorBoard, to tensorboard/ in the run's folder."""
     wandb_project: str = ""
     """Also send the metrics to this project of Weights & Biases (WANDB_MODE=offline keeps them)."""
-    parquet_interval: float = 60.0
+    parquet_interval: Annotated[float, AtLeast(0)] = 60.0
     """Seconds between two writes of metrics/latest.parquet; 0 never writes it."""
-    metrics_rotate_mb: float = 64.0
+    metrics_rotate_mb: Annotated[float, AtLeast(0)] = 64.0
     """Begin a new metrics.jsonl and episodes.jsonl at this size, and compress the old; 0 never."""

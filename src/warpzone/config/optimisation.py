@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from warpzone.config.bounds import Above, AtLeast, BelowOne, Refusal
 
 
 @dataclass(frozen=True)
 class OptimisationConfig:
     """How weights change, and what runs how on the device."""
 
-    lr: float = 2.5e-4
+    lr: Annotated[float, Above(0)] = 2.5e-4
     """Learning rate after the warm-up."""
-    lr_final: float = 0.1
+    lr_final: Annotated[float, AtLeast(0)] = 0.1
     """Learning rate at the end, as a fraction of lr (cosine decay)."""
-    warmup: float = 0.0
+    warmup: Annotated[float, BelowOne("a longer warm-up would be the whole run")] = 0.0
     """Fraction of the run in which the learning rate rises to lr."""
-    weight_decay: float = 0.0
+    weight_decay: Annotated[float, AtLeast(0)] = 0.0
     """AdamW's weight decay."""
-    clip_grad: float = 0.5
+    clip_grad: Annotated[float, Above(0)] = 0.5
     """Largest global gradient norm."""
-    grad_accum: int = 1
+    grad_accum: Annotated[int, AtLeast(1)] = 1
     """Minibatches whose gradients are added up for an optimiser step."""
-    ema: float = 0.0
+    ema: Annotated[float, BelowOne()] = 0.0
     """Decay of averaged weights used for evaluation; 0 uses the weights themselves."""
     amp: bool = True
     """Half precision on CUDA."""
@@ -32,3 +35,11 @@ class OptimisationConfig:
     """Record inference and learning as CUDA graphs."""
     compile: bool = False
     """torch.compile for inference and learning."""
+
+
+def refusals(config: OptimisationConfig) -> Iterator[Refusal]:
+    """Fields of this section that do not go together."""
+    yield (
+        config.compile and config.cuda_graphs,
+        "--compile and --cuda-graphs exclude each other; add --no-cuda-graphs",
+    )

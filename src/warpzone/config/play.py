@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from warpzone.config.bounds import AtLeast, AtMost, BelowOne, Refusal, Share
 from warpzone.env.options import GRIDS
 from warpzone.env.stages import NUM_STAGES, parse_stages, stage_name
 
@@ -22,31 +24,31 @@ class PlayConfig:
     """Action set: right, simple, complex or extended, or a table such as "NOOP;RIGHT;RIGHT+A"."""
     rom: str | None = None
     """ROM: eu, world or a file; the installed one if not given."""
-    num_envs: int = 512
+    num_envs: Annotated[int, AtLeast(1)] = 512
     """Lanes played at the same time."""
-    num_threads: int = 0
+    num_threads: Annotated[int, AtLeast(0)] = 0
     """Engine threads; 0 uses every core, but for one beside a GPU."""
-    frame_skip: int = 4
+    frame_skip: Annotated[int, AtLeast(1)] = 4
     """Frames for each step."""
-    frame_stack: int = 4
+    frame_stack: Annotated[int, AtLeast(1)] = 4
     """Observations the network sees at once."""
-    size: int = 84
+    size: Annotated[int, AtLeast(27)] = 84
     """Height and width of an observation."""
     mask_status_bar: bool = True
     """Paint score, coins and time black."""
-    start_delay: int = 30
+    start_delay: Annotated[int, AtLeast(0)] = 30
     """Each episode starts after 0 to this many frames without input."""
-    sticky: float = 0.0
+    sticky: Annotated[float, BelowOne()] = 0.0
     """Chance that a frame repeats the buttons of the one before."""
-    episode_timeout_steps: int = 1500
+    episode_timeout_steps: Annotated[int, AtLeast(0)] = 1500
     """Truncate an episode after this many steps; 0 is never."""
-    stagnation_limit: int = 250
+    stagnation_limit: Annotated[int, AtLeast(0)] = 250
     """Truncate after this many steps without new ground; 0 is never."""
-    world: int = 0
+    world: Annotated[int, AtLeast(0), AtMost(8)] = 0
     """World of the first stage; 0 leaves it to stages. Becomes part of stages."""
-    stage: int = 0
+    stage: Annotated[int, AtLeast(0), AtMost(4)] = 0
     """Stage of the first stage's world; 0 is the first. Becomes part of stages."""
-    stage_span: int = 0
+    stage_span: Annotated[int, AtLeast(0), AtMost(32)] = 0
     """Play this many stages in a row from the first one, each lane one of them; 0 is off."""
     random_stage: bool = False
     """Draw the stage at every reset: of the span or the list of stages, or else of all 32."""
@@ -60,9 +62,9 @@ class PlayConfig:
     """Cut the status bar away instead of painting it black."""
     max_last_two: bool = False
     """See the brighter pixels of the last two frames of each step."""
-    augment_shift: int = 0
+    augment_shift: Annotated[int, AtLeast(0), AtMost(32)] = 0
     """Learn from pictures shifted at random by up to this many pixels; 0 is off."""
-    augment_brightness: float = 0.0
+    augment_brightness: Annotated[float, Share()] = 0.0
     """Learn from pictures made brighter or darker by up to this share; 0 is off."""
 
     @property
@@ -102,3 +104,21 @@ def folded(config: PlayConfig) -> dict[str, Any]:
     elif config.random_stage and len(known) == 1:
         stages = "all"
     return {"stages": stages, "world": 0, "stage": 0}
+
+
+def refusals(config: PlayConfig) -> Iterator[Refusal]:
+    """Fields of this section that do not go together."""
+    yield (
+        config.whole_game and (config.stage_span > 0 or config.random_stage),
+        "--whole-game plays every stage in turn; leave out --stage-span and --random-stage",
+    )
+    pictures = config.color or config.crop_status_bar or config.max_last_two
+    yield (
+        config.observation != "pixels" and (pictures or config.augment_brightness > 0),
+        f"--observation {config.observation} has no picture that could be coloured, cropped or "
+        "made brighter",
+    )
+    yield (
+        config.observation == "ram" and config.augment_shift > 0,
+        "--augment-shift moves pictures and tiles; bytes of RAM have no place to be moved to",
+    )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from warpzone.config.bounds import Above, AtLeast, Share
 
 
 @dataclass(frozen=True)
@@ -11,21 +14,21 @@ class ReplayConfig:
 
     per: bool = False
     """Prioritised replay of rollout segments (vtrace)."""
-    per_alpha: float = 0.6
+    per_alpha: Annotated[float, Share()] = 0.6
     """Exponent of the priorities."""
-    per_beta: float = 0.4
+    per_beta: Annotated[float, Share()] = 0.4
     """Exponent of the importance weights at the start."""
-    per_beta_final: float = 1.0
+    per_beta_final: Annotated[float, Share()] = 1.0
     """Exponent of the importance weights at the end."""
-    per_sample_interval: int = 1
+    per_sample_interval: Annotated[int, AtLeast(1)] = 1
     """Every rollout is stored; every N-th update also learns from the replay."""
-    per_memory_gb: float = 1.0
+    per_memory_gb: Annotated[float, Above(0)] = 1.0
     """GiB of memory for the replay, where the network runs; its capacity follows from it."""
-    per_segments: int = 64
+    per_segments: Annotated[int, AtLeast(1)] = 64
     """Segments in a replayed batch."""
-    per_burn_in: int = 0
+    per_burn_in: Annotated[int, AtLeast(0)] = 0
     """Steps at the start of a replayed segment that only warm up the memory."""
     per_gpu_sample: bool = False
     """Draw samples on the device."""
-    per_gpu_sample_fallback_ms: float = 0.0
+    per_gpu_sample_fallback_ms: Annotated[float, AtLeast(0)] = 0.0
     """Draw on the CPU after three draws in a row that were slower than this; 0 never does."""

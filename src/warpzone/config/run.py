@@ -1,10 +1,12 @@
-"""Budgets, places and looks of the run itself."""
+"""How the run itself goes: seed, device, places, and how often it evaluates and writes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Literal
+from typing import Annotated, Literal
+
+from warpzone.config.bounds import AtLeast
 
 #: Bytes of a run's name; folders' names may have 255.
 MOST_NAME = 200
@@ -12,17 +14,13 @@ MOST_NAME = 200
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Budgets, places and looks of the run itself."""
+    """How the run itself goes."""
 
-    max_steps: int = 5_000_000
-    """Steps to train for, over all lanes."""
-    max_time: float = 0.0
-    """Stop after this many minutes; 0 is never."""
     overlap_collect: bool = False
     """Collect the next rollout while learning from the last (policy lag of one update)."""
-    groups: int = 2
+    groups: Annotated[int, AtLeast(1)] = 2
     """Groups of lanes: one plays while the network decides for another."""
-    seed: int = 1
+    seed: Annotated[int, AtLeast(0)] = 1
     """Seed of everything random."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the network runs."""
@@ -30,11 +28,9 @@ class RunConfig:
     """Folder below runs_dir; made from the time if not given."""
     runs_dir: str = "runs"
     """Folder of all runs."""
-    eval_interval: int = 0
+    eval_interval: Annotated[int, AtLeast(0)] = 0
     """Evaluate every this many steps and keep the best weights; 0 only at the end."""
-    stop_at_clears: int = 0
-    """Stop as soon as an evaluation clears this many start delays (31 a stage); 0 never does."""
-    log_interval: int = 1
+    log_interval: Annotated[int, AtLeast(1)] = 1
     """Write metrics every this many updates."""
 
 

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from warpzone.config import TrainConfig
+from warpzone.config.health import HealthConfig
 
 
 class SlowSteps:
@@ -16,7 +16,7 @@ class SlowSteps:
 
     def __init__(
         self,
-        config: TrainConfig,
+        config: HealthConfig,
         trace: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:

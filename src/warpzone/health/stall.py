@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 
-from warpzone.config import TrainConfig
+from warpzone.config.health import HealthConfig
 from warpzone.health.pulse import PAUSED, Pulse
 
 #: Seconds that a stalled run has to get on, towards its end, before it is ended the hard way. Files
@@ -20,7 +20,7 @@ class Stall:
 
     def __init__(
         self,
-        config: TrainConfig,
+        config: HealthConfig,
         pulse: Pulse,
         report: Callable[[str], None],
         *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from warpzone.config import TrainConfig
+from warpzone.config.adaptive import AdaptiveConfig
 
 #: A change of the mean return below this share of the spread of returns is none.
 TOLERANCE = 0.05
@@ -28,7 +28,7 @@ class Adaptive:
     They stay inside their bounds, and after a change nothing moves for `adaptive_cooldown` updates.
     """
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: AdaptiveConfig) -> None:
         self.config = config
         self.entropy_scale = 1.0
         self.lr_scale = 1.0

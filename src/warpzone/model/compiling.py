@@ -7,20 +7,21 @@ from typing import ParamSpec, TypeVar, cast
 
 import torch
 
-from warpzone.config import ConfigError, TrainConfig
+from warpzone.config import ConfigError
+from warpzone.config.optimisation import OptimisationConfig
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def compiled(function: Callable[P, R], config: TrainConfig) -> Callable[P, R]:
+def compiled(function: Callable[P, R], config: OptimisationConfig) -> Callable[P, R]:
     """`function`, compiled if the configuration asks for it."""
     if not config.compile:
         return function
     return cast(Callable[P, R], torch.compile(function))
 
 
-def check_compiler(config: TrainConfig, device: torch.device) -> None:
+def check_compiler(config: OptimisationConfig, device: torch.device) -> None:
     """Compiles a sum where the network runs. What it needs (a C++ compiler on the CPU, Triton on
     CUDA) may be missing, and that is better known now than in the middle of the first update."""
     if not config.compile:

@@ -8,8 +8,8 @@ import socket
 import subprocess
 import sys
 
-from warpzone.config import ConfigError, TrainConfig
-from warpzone.config.dashboard import LEAST_TOKEN, TOKEN, address, missing
+from warpzone.config import ConfigError
+from warpzone.config.dashboard import LEAST_TOKEN, TOKEN, DashboardConfig, address, missing
 from warpzone.observers.observer import ObservedRun, Observer
 
 #: How far the dashboard stands back behind training.
@@ -21,7 +21,7 @@ LOG = "dashboard.log"
 class DashboardObserver(Observer):
     """Starts `warpzone dashboard` for the folder of all runs, and ends it."""
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: DashboardConfig) -> None:
         if sentence := missing():
             raise ConfigError(sentence)
         given = os.environ.get(TOKEN, "")

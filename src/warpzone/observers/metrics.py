@@ -9,7 +9,8 @@ import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from warpzone.config import ConfigError, TrainConfig
+from warpzone.config import ConfigError
+from warpzone.config.metrics import MetricsConfig
 from warpzone.health.ticker import Ticker
 from warpzone.metrics import schema
 from warpzone.metrics.sinks import Sink
@@ -34,7 +35,7 @@ MB = 1_000_000
 class MetricsObserver(Observer):
     """A sink that fails says so and is left out from then on; the run goes on without it."""
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: MetricsConfig) -> None:
         self.config = config
         self.sinks: dict[str, Sink] = {}
         self._tickers: list[Ticker] = []
@@ -55,7 +56,7 @@ class MetricsObserver(Observer):
             if "tensorboard" in self.sinks:
                 say(f"[train][log] tensorboard_log_dir={folder / 'tensorboard'}")
         if config.wandb_project:
-            settings = dataclasses.asdict(config)
+            settings = dataclasses.asdict(run.config)
             self._open("wandb", lambda: WandbSink(folder, config.wandb_project, settings))
         if config.parquet_interval:
             self._start_parquet(run)
@@ -72,17 +73,16 @@ class MetricsObserver(Observer):
         self._tick("parquet", self.config.parquet_interval, parquet.save)
 
     def updated(self, run: ObservedRun, row: dict[str, Any], collected: Collected) -> None:
-        config = self.config
-        row["model_compiled"] = int(config.compile)
+        row["model_compiled"] = int(run.config.compile)
         row["update_time"] = 1.0 / row["updates_per_sec"]
         row["rollout_time"] = sum(collected.owners.values())
         row["learn_time"] = row.get("time_learn")
         schema.complete(row)
-        if run.global_update % config.log_interval:
+        if run.global_update % run.config.log_interval:
             return
         for name, sink in list(self.sinks.items()):
             self._guard(name, functools.partial(sink.write, row))
-        if config.metrics_rotate_mb:
+        if self.config.metrics_rotate_mb:
             self._rotate(run)
 
     def ended(self, run: ObservedRun, reason: str) -> None:

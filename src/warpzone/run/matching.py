@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from warpzone.config import TrainConfig
+from warpzone.config.budget import BudgetConfig
 from warpzone.config.checkpointing import CheckpointConfig
 from warpzone.config.dashboard import DashboardConfig
 from warpzone.config.health import HealthConfig
@@ -19,10 +20,17 @@ NETWORK = (
     *("actions", "frame_stack", "size", "observation", "color"),
 )
 #: Settings of how long, where and for whom a run goes on. They may change at any time.
-FREE_SECTIONS = (CheckpointConfig, DashboardConfig, VideoConfig, MetricsConfig, HealthConfig)
+FREE_SECTIONS = (
+    BudgetConfig,
+    CheckpointConfig,
+    DashboardConfig,
+    VideoConfig,
+    MetricsConfig,
+    HealthConfig,
+)
 FREE = {
-    *("max_steps", "max_time", "run_name", "runs_dir", "eval_interval", "stop_at_clears"),
-    *("log_interval", "device", "num_threads", "rom", "cuda_graphs", "compile"),
+    *("run_name", "runs_dir", "eval_interval", "log_interval", "device", "num_threads", "rom"),
+    *("cuda_graphs", "compile"),
     *("force_sync", "env_start_method", "worker_start_delay", "env_reset_timeout"),
     *("env_step_timeout", "parent_prewarm", "parent_prewarm_all", "env_diag_dir"),
     *(field.name for section in FREE_SECTIONS for field in dataclasses.fields(section)),

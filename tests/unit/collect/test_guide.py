@@ -310,7 +310,7 @@ def test_curriculum_follows_learning() -> None:
         ({"curriculum": "progress"}, "only one"),
         ({"world": 1, "stage_span": 4, "curriculum": "progress"}, "--random-stage"),
         ({"stages": "8-3", "stage_span": 4}, "past 8-4"),
-        ({"world": 9}, "9-1"),
+        ({"world": 9}, "--world must be at most 8"),
         ({"scripted_sequence": "RIGTH:3"}, "RIGTH"),
         ({"forward_action_id": 7}, "0..6"),
         ({"auto_bootstrap_threshold": 7}, "--auto-bootstrap-frames"),

@@ -1,5 +1,6 @@
 """Configurations that cannot work are refused with the reason."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,16 @@ def test_bad_names_of_runs(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="--run-name"):
         RunFolder.create(config)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_configuration_of_before_loads() -> None:
+    """As `config.json` of runs that were trained with an earlier version."""
+    for path in sorted((Path(__file__).parent / "saved").glob("*.json")):
+        values = json.loads(path.read_text())
+        config = from_dict(values)
+        assert config.num_envs == values["num_envs"]
+        assert config.max_cost_gpu_hours == values["max_cost_gpu_hours"]
+        assert config.stages == "1-1,1-2"
 
 
 def test_unknown_fields_and_presets() -> None:

@@ -1,0 +1,147 @@
+"""What a field of the configuration may hold, said in its annotation and checked in one place:
+`lr: Annotated[float, Above(0)]` is a finite number above 0. Everything else is refused with one
+sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints
+
+#: Whether something is wrong, and the sentence that says what.
+Refusal = tuple[bool, str]
+
+
+class Bound(Protocol):
+    """A rule about one value."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is right. A number that is none (NaN) never is."""
+
+    def demand(self, value: Any) -> str:
+        """What a wrong value should have been; follows the name of the flag."""
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """This or more."""
+
+    least: int
+
+    def allows(self, value: Any) -> bool:
+        return bool(value >= self.least)
+
+    def demand(self, value: Any) -> str:
+        return f"must be at least {self.least}, and is {value}"
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """This or less."""
+
+    most: int
+
+    def allows(self, value: Any) -> bool:
+        return bool(value <= self.most)
+
+    def demand(self, value: Any) -> str:
+        return f"must be at most {self.most}, and is {value}"
+
+
+@dataclass(frozen=True)
+class Above:
+    """More than this."""
+
+    least: int
+
+    def allows(self, value: Any) -> bool:
+        return bool(value > self.least)
+
+    def demand(self, value: Any) -> str:
+        return f"must be above {self.least}, and is {value}"
+
+
+@dataclass(frozen=True)
+class Share:
+    """0 to 1, both included."""
+
+    def allows(self, value: Any) -> bool:
+        return bool(0.0 <= value <= 1.0)
+
+    def demand(self, value: Any) -> str:
+        return f"must be in 0..1, and is {value}"
+
+
+@dataclass(frozen=True)
+class BelowOne:
+    """0 to 1, 1 not included; `why` says what 1 would be."""
+
+    why: str = ""
+
+    def allows(self, value: Any) -> bool:
+        return bool(0.0 <= value < 1.0)
+
+    def demand(self, value: Any) -> str:
+        return f"must be in 0..1 and not 1, not {value}{f': {self.why}' if self.why else ''}"
+
+
+@dataclass(frozen=True)
+class Field:
+    """What one field may hold."""
+
+    name: str
+    kind: Any
+    bounds: tuple[Bound, ...]
+
+
+def flag(name: str) -> str:
+    """A field's name on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+@cache
+def annotated(section: Any) -> tuple[Field, ...]:
+    """The fields of a section of the configuration (its class), or of all of it, as they are
+    annotated."""
+    found = []
+    for name, hint in get_type_hints(section, include_extras=True).items():
+        kind, *bounds = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        found.append(Field(name, kind, tuple(bounds)))
+    return tuple(found)
+
+
+def out_of_bounds(config: Any) -> Iterator[Refusal]:
+    """Fields that are wrong by themselves: of another type, not finite, or out of bounds."""
+    section: Any = type(config)
+    for field in annotated(section):
+        value = getattr(config, field.name)
+        fits = _fits(value, field.kind)
+        yield not fits, f"{flag(field.name)} must be {_describe(field.kind)}, not {value!r}"
+        finite = not isinstance(value, float) or isfinite(value)
+        yield not finite, f"{flag(field.name)} must be finite, not {value}"
+        for bound in field.bounds:
+            if value is not None:
+                yield not bound.allows(value), f"{flag(field.name)} {bound.demand(value)}"
+
+
+def _fits(value: object, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if isinstance(kind, UnionType):
+        return any(_fits(value, one) for one in get_args(kind))
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _describe(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, get_args(kind)))}"
+    if isinstance(kind, UnionType):
+        return " or ".join(_describe(one) for one in get_args(kind) if one is not NoneType)
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "text")

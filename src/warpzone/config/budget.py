@@ -1,0 +1,22 @@
+"""When a run ends: whichever of these is reached first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from warpzone.config.bounds import AtLeast
+
+
+@dataclass(frozen=True)
+class BudgetConfig:
+    """When a run ends: whichever of these is reached first."""
+
+    max_steps: Annotated[int, AtLeast(1)] = 5_000_000
+    """Steps to train for, over all lanes."""
+    max_time: Annotated[float, AtLeast(0)] = 0.0
+    """Stop after this many minutes; 0 is never."""
+    max_cost_gpu_hours: Annotated[float, AtLeast(0)] = 0.0
+    """Stop after this many hours of GPU time; 0 is never."""
+    stop_at_clears: Annotated[int, AtLeast(0)] = 0
+    """Stop as soon as an evaluation clears this many start delays (31 a stage); 0 never does."""
