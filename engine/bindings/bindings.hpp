@@ -11,6 +11,7 @@ namespace wz::bindings {
 namespace nb = nanobind;
 
 void bind_config(nb::module_& m);
+void bind_game(nb::module_& m);
 void bind_console(nb::module_& m);
 void bind_vector(nb::module_& m);
 

@@ -8,6 +8,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
+#include "game/start.hpp"
 #include "native/loader.hpp"
 #include "vec/hash.hpp"
 #include "vec/savestate.hpp"
@@ -65,6 +66,19 @@ class PyConsole {
   void reset() {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::visit([&](auto& m) { wz_reset(m); }, machine_);
+  }
+
+  void start_stage(int stage) {
+    const ReleasedGil release;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const NativeCode* native = native_ ? &native_->code() : nullptr;
+    if (auto* m = std::get_if<Machine>(&machine_)) {
+      VblankConsole console{*m, *cart_, native};
+      reach_start(console, stage);
+    } else {
+      NesPyConsole console{std::get<nespy::Machine>(machine_), *cart_, nullptr};
+      reach_start(console, stage);
+    }
   }
 
   nb::object ram() {
@@ -195,6 +209,7 @@ void bind_console(nb::module_& m) {
       .def("frame", &PyConsole::frame, nb::arg("buttons"), nb::arg("buttons2") = 0)
       .def("frames", &PyConsole::frames, nb::arg("buttons"))
       .def("reset", &PyConsole::reset)
+      .def("start_stage", &PyConsole::start_stage, nb::arg("stage"))
       .def("ram", &PyConsole::ram)
       .def("poke", &PyConsole::poke, nb::arg("address"), nb::arg("value"))
       .def("screen", &PyConsole::screen)

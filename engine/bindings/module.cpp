@@ -72,6 +72,7 @@ void bind(nb::module_& m) {
   nb::class_<native::Library>(m, "NativeProgram")
       .def(nb::init<const std::string&>(), nb::arg("path"));
   bind_config(m);
+  bind_game(m);
   bind_console(m);
   bind_vector(m);
 }

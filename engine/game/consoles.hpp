@@ -1,12 +1,14 @@
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 
+#include "game/ram_map.hpp"
 #include "nes/console.hpp"
 #include "nespy/nespy.hpp"
 
-/// The two kinds of machine the game runs on, behind one small shape: a state that can be copied,
+/// The kinds of machine the game runs on, behind one small shape: a state that can be copied,
 /// and a view of it that can be advanced. Game code is written once, against `Console`.
 namespace wz {
 
@@ -56,6 +58,48 @@ struct NesPyConsole {
   uint8_t* ram() { return machine.ram; }
 };
 
-static_assert(Console<VblankConsole> && Console<NesPyConsole>);
+/// A machine of somebody else, which plays the game too.
+class ForeignMachine {
+ public:
+  virtual ~ForeignMachine() = default;
+  virtual void advance(uint8_t buttons) = 0;
+  virtual void read_ram(uint8_t* out) = 0;
+  virtual void poke(uint16_t address, uint8_t value) = 0;
+};
+
+/// Such a machine behind the same shape. What is written to its RAM reaches it with the next frame,
+/// or with `flush`.
+class ForeignConsole {
+ public:
+  using State = std::array<uint8_t, ram::kSize>;
+  static constexpr Timing kTiming = Timing::kVblank;
+
+  explicit ForeignConsole(ForeignMachine& machine) : machine_(machine) { read(); }
+
+  void advance(uint8_t buttons) {
+    flush();
+    machine_.advance(buttons);
+    read();
+  }
+  uint8_t* ram() { return ram_.data(); }
+  void flush() {
+    for (size_t i = 0; i < ram_.size(); ++i) {
+      if (ram_[i] != known_[i]) machine_.poke(static_cast<uint16_t>(i), ram_[i]);
+    }
+    known_ = ram_;
+  }
+
+ private:
+  void read() {
+    machine_.read_ram(ram_.data());
+    known_ = ram_;
+  }
+
+  ForeignMachine& machine_;
+  State ram_{};    ///< with what has been written since
+  State known_{};  ///< as the machine has it
+};
+
+static_assert(Console<VblankConsole> && Console<NesPyConsole> && Console<ForeignConsole>);
 
 }  // namespace wz

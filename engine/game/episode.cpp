@@ -91,11 +91,11 @@ float finish_step(const Rules& rules, Episode& episode, StepTotals& totals) {
   const RewardWeights& w = rules.weights;
   const int32_t before = episode.pixels;
   episode.pixels = std::min(before, kMaxPixels) + totals.pixels;
-  if (rules.reward == RewardKind::kGym) return static_cast<float>(totals.gym_reward);
+  if (rules.reward == RewardKind::kGym) return totals.gym_reward;
   totals.shaping =
       w.pixel * static_cast<float>(totals.pixels) + w.score * static_cast<float>(totals.points);
   float reward = totals.shaping + w.step;
-  if (rules.reward == RewardKind::kShaped) reward += static_cast<float>(totals.gym_reward);
+  if (rules.reward == RewardKind::kShaped) reward += totals.gym_reward;
   reward = reward * w.scale + (totals.flag ? w.flag : 0) + (totals.death ? w.death : 0);
   if (w.milestone_interval > 0) {
     const int32_t passed = episode.pixels / w.milestone_interval - before / w.milestone_interval;
@@ -110,11 +110,6 @@ void write_counters(const Episode& episode, int32_t* info) {
   info[column::kStartDelay] = episode.start_delay;
   info[column::kStartStage] = episode.start_stage;
   info[column::kRestart] = episode.restart;
-}
-
-void write_info(const Episode& episode, const uint8_t* ram, int32_t* info) {
-  write_signals(ram, info);
-  write_counters(episode, info);
 }
 
 bool is_valid(const Episode& e) {

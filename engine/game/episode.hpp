@@ -60,7 +60,7 @@ static_assert(std::is_trivially_copyable_v<Episode>);
 
 /// What the frames of one step add up to.
 struct StepTotals {
-  int32_t gym_reward = 0;
+  float gym_reward = 0;
   int32_t pixels = 0;
   int32_t points = 0;
   float shaping = 0;  ///< distance and points with their weights; set by `finish_step`
@@ -95,7 +95,7 @@ inline void account_frame(const Rules& rules, Episode& episode, const uint8_t* r
                           StepTotals& totals) {
   const bool dying = is_dying(ram) || is_dead(ram);
   const bool flag = flag_get(ram);
-  totals.gym_reward += gym_frame_reward(episode, ram, dying);
+  totals.gym_reward += static_cast<float>(gym_frame_reward(episode, ram, dying));
   if (in_control(ram)) explore(episode.ground, ram, totals);
   totals.death |= dying && !episode.was_dying;
   totals.flag |= flag && !episode.had_flag;
@@ -113,9 +113,6 @@ float finish_step(const Rules& rules, Episode& episode, StepTotals& totals);
 
 /// The info columns that come from the episode.
 void write_counters(const Episode& episode, int32_t* info);
-
-/// A whole info row: the game's signals and the episode's counters.
-void write_info(const Episode& episode, const uint8_t* ram, int32_t* info);
 
 /// Whether the counters are ones an episode can have; for episodes of unknown origin.
 bool is_valid(const Episode& episode);

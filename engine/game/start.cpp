@@ -106,6 +106,7 @@ std::shared_ptr<StartStates<C>> shared_start_states(const CartridgePtr& cart) {
 
 template void reach_start(VblankConsole&, int);
 template void reach_start(NesPyConsole&, int);
+template void reach_start(ForeignConsole&, int);
 template class StartStates<VblankConsole>;
 template class StartStates<NesPyConsole>;
 template std::shared_ptr<StartStates<VblankConsole>> shared_start_states(const CartridgePtr&);

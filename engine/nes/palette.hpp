@@ -9,6 +9,11 @@ struct Rgb {
   uint8_t r, g, b;
 };
 
+/// OpenCV's 8-bit RGB2GRAY.
+constexpr uint8_t gray(Rgb c) {
+  return static_cast<uint8_t>((c.r * 9798u + c.g * 19235u + c.b * 3735u + 16384u) >> 15);
+}
+
 namespace palette_detail {
 
 /// The colours of nes-py as 0xRRGGBB, one pair of rows for each brightness.
@@ -28,11 +33,6 @@ constexpr Rgb unpack(uint32_t c) {
           static_cast<uint8_t>(c & 0xFF)};
 }
 
-/// OpenCV's 8-bit RGB2GRAY.
-constexpr uint8_t gray(Rgb c) {
-  return static_cast<uint8_t>((c.r * 9798u + c.g * 19235u + c.b * 3735u + 16384u) >> 15);
-}
-
 template <class T, class F>
 constexpr std::array<T, 64> table(F f) {
   std::array<T, 64> result{};
@@ -46,8 +46,7 @@ constexpr std::array<T, 64> table(F f) {
 inline constexpr std::array<Rgb, 64> kPalette = palette_detail::table<Rgb>([](Rgb c) { return c; });
 
 /// The same in gray.
-inline constexpr std::array<uint8_t, 64> kGrayPalette =
-    palette_detail::table<uint8_t>(palette_detail::gray);
+inline constexpr std::array<uint8_t, 64> kGrayPalette = palette_detail::table<uint8_t>(gray);
 
 /// A NES colour that is black.
 inline constexpr uint8_t kBlack = 0x0F;

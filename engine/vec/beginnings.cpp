@@ -26,12 +26,11 @@ size_t draw_weighted(size_t count, const Weight& weight, Rng& rng) {
 
 }  // namespace
 
-template <Console C>
-int Beginnings<C>::draw_stage(const std::vector<uint8_t>& stages, Rng& rng) const {
+int draw_stage(const std::vector<uint8_t>& stages, const std::vector<double>& weights, Rng& rng) {
   if (stages.empty()) return kWholeGame;
   const auto count = static_cast<uint32_t>(stages.size());
-  if (stage_weights.empty()) return stages[rng.below(count)];
-  const auto weight = [&](size_t i) { return stage_weights[stages[i]]; };
+  if (weights.empty()) return stages[rng.below(count)];
+  const auto weight = [&](size_t i) { return weights[stages[i]]; };
   const Rng before = rng;
   const size_t drawn = draw_weighted(stages.size(), weight, rng);
   if (drawn < stages.size()) return stages[drawn];

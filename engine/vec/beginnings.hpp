@@ -28,6 +28,10 @@ struct RestartPoint {
   Script script;                 ///< forced after the restart; may be null
 };
 
+/// One of a lane's stages; an empty list is the whole game, and draws nothing. `weights` are of all
+/// stages; empty = all alike.
+int draw_stage(const std::vector<uint8_t>& stages, const std::vector<double>& weights, Rng& rng);
+
 /// Drawn from at every reset, changed only while no lane runs.
 template <Console C>
 struct Beginnings {
@@ -36,8 +40,9 @@ struct Beginnings {
   std::vector<std::unique_ptr<RestartPoint<C>>> points;  ///< by rising id
   double share = 0;  ///< of episodes that begin at a restart point of their stage
 
-  /// One of a lane's stages; an empty list is the whole game, and draws nothing.
-  int draw_stage(const std::vector<uint8_t>& stages, Rng& rng) const;
+  int draw_stage(const std::vector<uint8_t>& stages, Rng& rng) const {
+    return wz::draw_stage(stages, stage_weights, rng);
+  }
   /// Where in the stage to begin; null is at its start.
   const RestartPoint<C>* draw_point(int stage, Rng& rng) const;
 };

@@ -36,19 +36,16 @@ bool Lane<C>::delay(const Context& context, int frames) {
 
 template <Console C>
 void Lane<C>::reset(const Context& context, Scratch& scratch) {
-  const LaneConfig& config = context.config;
   status = LaneStatus::kBroken;
   const int stage = context.beginnings.draw_stage(stages, rng);
-  const int span = config.delay_high - config.delay_low + 1;
-  const int frames = config.delay_low + static_cast<int>(rng.below(static_cast<uint32_t>(span)));
+  const int frames = draw_delay(context.config);
   held = 0;
   if (const RestartPoint<C>* point = context.beginnings.draw_point(stage, rng)) {
     restart(context, *point);
   } else {
     start(context, scratch, stage, frames);
   }
-  write_info(episode, state.ram, info);
-  info[column::kForced] = info[column::kButtons] = 0;
+  show_start(state.ram);
   status = LaneStatus::kRunning;
 }
 
@@ -97,15 +94,6 @@ void Lane<C>::start(const Context& context, Scratch& scratch, int stage, int fra
 }
 
 template <Console C>
-uint8_t Lane<C>::next_buttons(const LaneConfig& config, uint8_t wanted) {
-  if (script) {
-    // A script that ends inside a step holds its last buttons to the end of it.
-    return script_at < script->size() ? (*script)[script_at++] : held;
-  }
-  return config.sticky == 0 || !rng.chance(config.sticky) ? wanted : held;
-}
-
-template <Console C>
 void Lane<C>::play(const Context& context, Scratch& scratch, int action, const StepRows& rows) {
   const LaneConfig& config = context.config;
   C console{state, *context.cart, context.native_code()};
@@ -115,29 +103,17 @@ void Lane<C>::play(const Context& context, Scratch& scratch, int action, const S
 
   StepTotals totals;
   for (int frame = 0; frame < config.frame_skip; ++frame) {
-    held = next_buttons(config, wanted);
+    const uint8_t buttons = press(config, wanted);
     if (config.max_last_two) scratch.previous = state;
-    console.advance(held);
-    account_frame(config.rules, episode, state.ram, totals);
-    // The info is that of the moment before a scene is skipped, as in gym-super-mario-bros.
-    if (totals.done || frame + 1 == config.frame_skip) {
-      write_signals(state.ram, info);
-      account_score(episode, state.ram, totals);
-    }
-    if (totals.done) break;
+    console.advance(buttons);
+    if (account(config, state.ram, frame + 1 == config.frame_skip, totals)) break;
     if (config.rules.skip_scenes) skip_scenes(console, episode.single_stage());
   }
 
-  *rows.reward = finish_step(config.rules, episode, totals);
-  shaping.add(totals, config.rules.weights.scale);
-  write_counters(episode, info);
-  info[column::kForced] = script != nullptr;
-  info[column::kButtons] = held;
-  if (script && script_at >= script->size()) script.reset();
-  const bool out_of_time = config.time_limit > 0 && episode.steps >= config.time_limit;
-  const bool stuck = config.stagnation_limit > 0 && episode.stagnant >= config.stagnation_limit;
-  *rows.terminated = totals.done;
-  *rows.truncated = !totals.done && (out_of_time || stuck);
+  const Outcome outcome = finish(config, totals);
+  *rows.reward = outcome.reward;
+  *rows.terminated = outcome.terminated;
+  *rows.truncated = outcome.truncated;
   status = *rows.terminated || *rows.truncated ? LaneStatus::kEnded : LaneStatus::kRunning;
 
   newest = static_cast<uint8_t>((newest + 1) % config.frame_stack);

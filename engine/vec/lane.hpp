@@ -5,10 +5,7 @@
 
 #include "game/episode.hpp"
 #include "game/start.hpp"
-#include "vec/beginnings.hpp"
-#include "vec/config.hpp"
-#include "vec/rng.hpp"
-#include "vec/shaping.hpp"
+#include "vec/accounts.hpp"
 #include "vec/view.hpp"
 
 namespace wz {
@@ -63,26 +60,19 @@ struct LaneContext {
   size_t stack_bytes() const { return plan->size() * static_cast<size_t>(config.frame_stack); }
 };
 
-/// One game: the machine, its episode, its random stream and the last observations.
+/// One game: the machine, its accounts and the last observations.
 template <Console C>
-struct Lane {
+struct Lane : LaneAccounts {
   using State = typename C::State;
   using Scratch = typename ScratchOf<C>::Type;
   using Context = LaneContext<C>;
 
   State state{};
-  Episode episode{};
-  Rng rng;
   LaneStatus status = LaneStatus::kNew;
-  uint8_t held = 0;              ///< buttons of the frame before, for sticky actions
-  uint8_t newest = 0;            ///< where in the history the last observation is
-  bool played = false;           ///< whether `state` holds a machine yet
-  int32_t info[kInfoColumns]{};  ///< the last info row
-  std::vector<uint8_t> stages;   ///< what resets draw from; empty = the whole game
-  uint8_t* history = nullptr;    ///< the last `frame_stack` observations, a ring
-  Script script;                 ///< forced buttons; null when the caller's actions count
-  size_t script_at = 0;          ///< frames of it that have been played
-  ShapingSums shaping;
+  uint8_t newest = 0;           ///< where in the history the last observation is
+  bool played = false;          ///< whether `state` holds a machine yet
+  std::vector<uint8_t> stages;  ///< what resets draw from; empty = the whole game
+  uint8_t* history = nullptr;   ///< the last `frame_stack` observations, a ring
 
   /// Starts an episode. The history is filled with its first observation.
   void reset(const Context& context, Scratch& scratch);
@@ -94,17 +84,9 @@ struct Lane {
   /// Writes the history, oldest observation first.
   void write_stack(const Context& context, uint8_t* out) const;
 
-  /// From now on these buttons are pressed; null gives control back.
-  void force(Script masks) {
-    script = std::move(masks);
-    script_at = 0;
-  }
-  bool forced() const { return script != nullptr; }
-
  private:
   void start(const Context& context, Scratch& scratch, int stage, int frames);
   void restart(const Context& context, const RestartPoint<C>& point);
-  uint8_t next_buttons(const LaneConfig& config, uint8_t wanted);
   void play(const Context& context, Scratch& scratch, int action, const StepRows& rows);
   /// False when the game ended during the delay.
   bool delay(const Context& context, int frames);

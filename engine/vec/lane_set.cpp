@@ -126,14 +126,7 @@ class LanesOn final : public LaneSet {
 
   void take_shaping(double* out) override {
     std::fill(out, out + kShapingFields, 0.0);
-    for (Lane<C>& lane : lanes_) {
-      ShapingSums& sums = lane.shaping;
-      const double values[kShapingFields] = {sums.distance, sums.raw,        sums.scaled,
-                                             sums.unread,   sums.steps,      sums.last_distance,
-                                             sums.last_raw, sums.last_scaled};
-      for (int i = 0; i < kShapingFields; ++i) out[i] += values[i];
-      sums.distance = sums.raw = sums.scaled = sums.unread = sums.steps = 0;
-    }
+    for (Lane<C>& lane : lanes_) lane.shaping.take(out);
   }
   void set_stages(int lane, std::vector<uint8_t> stages) override {
     check_stages(stages);

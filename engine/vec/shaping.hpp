@@ -6,6 +6,10 @@
 
 namespace wz {
 
+/// The order in which sums over all lanes are handed out; the last three are those
+/// of the last step alone.
+inline constexpr int kShapingFields = 8;
+
 /// What shaping did to a lane's rewards since somebody asked.
 struct ShapingSums {
   double distance = 0;  ///< pixels of new ground
@@ -27,10 +31,14 @@ struct ShapingSums {
     unread += totals.score_unread;
     ++steps;
   }
-};
 
-/// The order in which sums over all lanes are handed out; the last three are those
-/// of the last step alone.
-inline constexpr int kShapingFields = 8;
+  /// Adds kShapingFields numbers, then starts counting anew.
+  void take(double* out) {
+    const double values[kShapingFields] = {distance, raw,           scaled,   unread,
+                                           steps,    last_distance, last_raw, last_scaled};
+    for (int i = 0; i < kShapingFields; ++i) out[i] += values[i];
+    distance = raw = scaled = unread = steps = 0;
+  }
+};
 
 }  // namespace wz

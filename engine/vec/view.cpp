@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vec/screen.hpp"
 #include "vec/tiles.hpp"
 
 namespace wz {
@@ -40,14 +41,6 @@ void cut_out(const ObserveSpec& spec, const nespy::Machine& m, std::vector<uint8
   }
 }
 
-void resize_nearest(const uint8_t* image, const Window& from, uint8_t* out, int height, int width) {
-  for (int y = 0; y < height; ++y) {
-    const uint8_t* row =
-        image + static_cast<ptrdiff_t>(nearest_pixel(y, from.height, height)) * from.width;
-    for (int x = 0; x < width; ++x) *out++ = row[nearest_pixel(x, from.width, width)];
-  }
-}
-
 void resize_image(const ObservePlan& plan, NesPyScratch& scratch, uint8_t* out) {
   const ObserveSpec& spec = plan.spec();
   const Window window = window_of(spec);
@@ -58,12 +51,7 @@ void resize_image(const ObservePlan& plan, NesPyScratch& scratch, uint8_t* out) 
   scratch.resized.resize(size);
   for (size_t c = 0; c < channels; ++c) {
     for (size_t i = 0; i < pixels; ++i) scratch.plane[i] = scratch.image[i * channels + c];
-    if (spec.resize == Resize::kArea) {
-      resize_area(scratch.plane.data(), window.height, window.width, scratch.resized.data(),
-                  spec.height, spec.width, plan.level());
-    } else {
-      resize_nearest(scratch.plane.data(), window, scratch.resized.data(), spec.height, spec.width);
-    }
+    resize_plane(plan, scratch.plane.data(), window.height, window.width, scratch.resized.data());
     for (size_t i = 0; i < size; ++i) out[i * channels + c] = scratch.resized[i];
   }
 }

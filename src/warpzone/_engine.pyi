@@ -2,6 +2,7 @@
 
 import enum
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,55 @@ from numpy.typing import NDArray
 INFO_FIELDS: tuple[str, ...]
 #: Vector instruction sets this build can use on this CPU, best first: "avx512", "avx2", "portable".
 SIMD_LEVELS: tuple[str, ...]
+
+#: Where the game keeps what (engine/game/ram_map.hpp): name -> address.
+RAM: dict[str, int]
+
+class PlayerState(enum.IntEnum):
+    """What `RAM["player_state"]` may hold."""
+
+    DEAD = 6
+    IN_CONTROL = 8
+    DYING = 11
+
+class GameMode(enum.IntEnum):
+    """What `RAM["game_mode"]` holds."""
+
+    TITLE = 0
+    PLAYING = 1
+    WORLD_OVER = 2
+    GAME_OVER = 3
+
+class GameTask(enum.IntEnum):
+    """What `RAM["game_task"]` may hold."""
+
+    PLAYING = 3
+
+class EnemyType(enum.IntEnum):
+    """What `RAM["enemy_type"]` may hold in one of its slots."""
+
+    FLAG = 0x30
+
+def read_signals(ram: NDArray[np.uint8]) -> NDArray[np.int32]:
+    """An info row with the columns that come from RAM; those of the episode are 0."""
+
+def is_game_won(ram: NDArray[np.uint8]) -> bool:
+    """The princess is saved."""
+
+class _ForeignMachine(Protocol):
+    def advance(self, buttons: int) -> None: ...
+    def ram(self) -> NDArray[np.uint8]: ...
+    def poke(self, address: int, value: int) -> None: ...
+
+def reach_start(machine: _ForeignMachine, stage: int) -> None:
+    """Plays another machine from power-on to the start of a stage, as lanes get there."""
+
+def skip_scenes(machine: _ForeignMachine, single_stage: bool) -> None:
+    """Runs another machine through what the player cannot influence, as lanes do after each frame
+    that did not end the episode."""
+
+def next_seed(seed: int) -> int:
+    """A seed that follows from another one: the first number of its stream."""
 
 def check_rom(data: bytes) -> None:
     """Raises ValueError with one sentence when `data` is not an NROM Super Mario Bros image."""
@@ -40,6 +90,8 @@ class Console:
     def frames(self, buttons: bytes) -> None:
         """One frame for each byte, GIL released."""
     def reset(self) -> None: ...
+    def start_stage(self, stage: int) -> None:
+        """From power-on to the first moment of a stage (0..31), or of the game (-1)."""
     def ram(self) -> NDArray[np.uint8]:
         """A copy of the 2 KiB."""
     def poke(self, address: int, value: int) -> None: ...
@@ -197,6 +249,73 @@ class LaneConfig:
         timing: Timing = Timing.VBLANK,
         autoreset: Autoreset = Autoreset.NEXT_STEP,
     ) -> None: ...
+
+class StepTotals:
+    """What the frames of a step add up to, where that is not read from RAM."""
+
+    gym_reward: float
+    pixels: int  # of new ground
+    points: int
+    new_ground: bool
+    flag: bool
+    death: bool
+    done: bool
+    score_unread: bool
+    def __init__(
+        self,
+        *,
+        gym_reward: float = 0.0,
+        pixels: int = 0,
+        points: int = 0,
+        new_ground: bool = False,
+        flag: bool = False,
+        death: bool = False,
+        done: bool = False,
+        score_unread: bool = False,
+    ) -> None: ...
+
+class LaneAccounts:
+    """A lane without its machine: draws, buttons, rewards, ends and infos of a game that is played
+    elsewhere. RAM tells what happens; where there is none, `begin_told` and `finish_told` do."""
+
+    def __init__(self, lanes: LaneConfig) -> None: ...
+    def seed(self, seed: int) -> None: ...
+    def random(self) -> int:
+        """64 bits of the lane's stream."""
+    def set_reward_weights(self, weights: RewardWeights) -> None: ...
+    def set_stage_weights(self, weights: Sequence[float]) -> None: ...
+    def set_script(self, masks: bytes) -> None: ...
+    def force(self, masks: bytes) -> None: ...
+    def draw(self, stages: Sequence[int]) -> tuple[int, int]:
+        """Stage and start delay of the next episode."""
+    def begin(self, ram: NDArray[np.uint8], stage: int, delay: int) -> None:
+        """An episode begins now. During its delay, frames are accounted for too, to see whether the
+        game would end; then it begins again."""
+    def begin_told(self, stage: int, delay: int, x: int) -> None: ...
+    def press(self, action: int) -> int:
+        """The button mask of the next frame."""
+    def frame(self, ram: NDArray[np.uint8], last: bool) -> bool:
+        """Accounts for a frame before scenes are skipped; `last`: no other follows in this step.
+        Whether the episode is over."""
+    def finish(self) -> tuple[float, bool, bool]:
+        """The step's reward, terminated and truncated."""
+    def finish_told(self, totals: StepTotals, furthest_x: int) -> tuple[float, bool, bool]: ...
+    def write_info(self, row: NDArray[np.int32]) -> None:
+        """The lane's info row."""
+    def write_counters(self, row: NDArray[np.int32]) -> None:
+        """Its columns that do not come from RAM."""
+    def take_shaping(self) -> list[float]:
+        """As `Vector.take_shaping`, of this lane."""
+
+class Screens:
+    """Observes pictures that were drawn elsewhere as the engine observes its own."""
+
+    def __init__(self, spec: ObserveSpec, simd: str = "auto") -> None: ...
+    def observe(
+        self, screen: NDArray[np.uint8], previous: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.uint8]:
+        """`screen`: [height, width] gray or [height, width, 3] RGB, C-contiguous; of two, the
+        brighter pixels. Smaller screens than the NES' are cropped and masked in proportion."""
 
 class Vector:
     """Lanes stepped by a pool of threads straight into the caller's arrays.

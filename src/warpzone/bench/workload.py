@@ -21,7 +21,8 @@ HOLD = 4
 CHUNK = 64
 _PLAN = 4096
 _START = 8
-_DYING = {6, 11}
+_STATE, _MODE = _engine.RAM["player_state"], _engine.RAM["game_mode"]
+_DYING = {_engine.PlayerState.DEAD, _engine.PlayerState.DYING}
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def raw_frames(rom: bytes, translated: bool) -> Slice:
         nonlocal position
         console.frames(plan[position : position + CHUNK])
         position = (position + CHUNK) % len(plan)
-        if int(console.ram()[0x0E]) in _DYING or position % (EPISODE_STEPS * HOLD) < CHUNK:
+        if int(console.ram()[_STATE]) in _DYING or position % (EPISODE_STEPS * HOLD) < CHUNK:
             console.load(start)
         return CHUNK
 
@@ -81,7 +82,9 @@ def _reach_play(console: _engine.Console) -> bytes:
     """Presses START until Mario can be moved."""
     for _ in range(600):
         console.frames(bytes([_START, 0]))
-        if int(console.ram()[0x0E]) == 8 and int(console.ram()[0x0770]) == 1:
+        ram = console.ram()
+        playing = ram[_MODE] == _engine.GameMode.PLAYING
+        if playing and ram[_STATE] == _engine.PlayerState.IN_CONTROL:
             return console.save()
     raise RuntimeError("the game did not start within 1,200 frames")
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from warpzone import _engine
 from warpzone.env.actions import BUTTONS
 from warpzone.env.options import SCREEN_WIDTH, STATUS_BAR_LINES
-from warpzone.maps import addresses
 
 Image = NDArray[np.uint8]
+RAM = _engine.RAM
 
 PAGE = 256
 #: Frames between two pictures: fewer than a screen's width at full speed.
@@ -28,6 +28,11 @@ LIMIT = 8000
 BEHIND_FLAG = 224
 TILE = 16
 HEADER = 16
+SPRITE_BYTES = 256
+#: The slot of the flag on its pole: behind the enemies'.
+FLAG_SLOT = 5
+#: The byte that ends an area's data.
+END_OF_DATA = 0xFD
 _RUN = BUTTONS["RIGHT"] | BUTTONS["B"]
 
 
@@ -60,7 +65,7 @@ class Flight:
     def fly(self) -> AreaPicture:
         """Flies, and returns what was seen."""
         ram = self._console.ram()
-        area = int(ram[addresses.AREA_TYPE]), int(ram[addresses.AREA_INDEX])
+        area = int(ram[RAM["area_type"]]), int(ram[RAM["area_index"]])
         end, still, left = None, 0, _left(ram)
         self._settle()
         for frame in range(LIMIT):
@@ -73,13 +78,13 @@ class Flight:
             ram = self._console.ram()
             left = _left(ram)
             still = still + 1 if left == before else 0
-            self._exits[int(ram[addresses.NEXT_AREA]) & 0x7F, int(ram[addresses.NEXT_PAGE])] = None
+            self._exits[int(ram[RAM["next_area"]]) & 0x7F, int(ram[RAM["next_page"]])] = None
             end = end or self._end(ram, left)
             if still > STILL or (end is not None and left + SCREEN_WIDTH > end + EVERY * 3):
                 break
             if (
-                ram[addresses.TASK] != addresses.PLAYING
-                or (int(ram[addresses.AREA_TYPE]), int(ram[addresses.AREA_INDEX])) != area
+                ram[RAM["game_task"]] != _engine.GameTask.PLAYING
+                or (int(ram[RAM["area_type"]]), int(ram[RAM["area_index"]])) != area
             ):
                 break
         if still > STILL:
@@ -98,19 +103,19 @@ class Flight:
     def _steer(self, speed: int = SPEED) -> None:
         """Above the screen, fast, safe, past the checks of mazes, and colours as they begin."""
         poke = self._console.poke
-        poke(addresses.Y_HIGH, 0)
-        poke(addresses.Y, 0x80)
-        poke(addresses.Y_SPEED, 0)
-        poke(addresses.Y_FORCE, 0)
-        poke(addresses.FLOAT_STATE, 0)
-        poke(addresses.X_SPEED, speed)
-        poke(addresses.STAR_TIMER, 0x20)
-        poke(addresses.LOOP_COMMAND, 0)
-        poke(addresses.COLOUR_TURN, 0)
+        poke(RAM["player_y_high"], 0)
+        poke(RAM["player_y"], 0x80)
+        poke(RAM["player_y_speed"], 0)
+        poke(RAM["player_y_force"], 0)
+        poke(RAM["float_state"], 0)
+        poke(RAM["player_x_speed"], speed)
+        poke(RAM["star_timer"], 0x20)
+        poke(RAM["loop_command"], 0)
+        poke(RAM["color_turn"], 0)
 
     def _hide(self) -> None:
         # All but the first: the game waits for it to be drawn, below the status bar.
-        for address in range(addresses.SPRITES + 4, addresses.SPRITES_END, 4):
+        for address in range(RAM["sprites"] + 4, RAM["sprites"] + SPRITE_BYTES, 4):
             self._console.poke(address, 0xF8)
 
     def _take(self, left: int, again: bool = False) -> None:
@@ -124,13 +129,13 @@ class Flight:
 
     def _end(self, ram: NDArray[np.uint8], left: int) -> int | None:
         """Where the picture ends: behind the flag, or where the area's data does."""
-        slot = addresses.FLAG_SLOT
-        if ram[addresses.ENEMY_TYPE + slot] == addresses.FLAG:
-            flag = int(ram[addresses.ENEMY_PAGE + slot]) * PAGE + int(ram[addresses.ENEMY_X + slot])
+        slot = FLAG_SLOT
+        if ram[RAM["enemy_type"] + slot] == _engine.EnemyType.FLAG:
+            flag = int(ram[RAM["enemy_x_page"] + slot]) * PAGE + int(ram[RAM["enemy_x"] + slot])
             return -(-(flag + BEHIND_FLAG) // TILE) * TILE
-        address = int(ram[addresses.AREA_DATA]) | int(ram[addresses.AREA_DATA + 1]) << 8
-        place = address - 0x8000 + int(ram[addresses.DATA_OFFSET]) + HEADER
-        if 0 <= place < len(self._rom) and self._rom[place] == addresses.END_OF_DATA:
+        address = int(ram[RAM["area_data"]]) | int(ram[RAM["area_data"] + 1]) << 8
+        place = address - 0x8000 + int(ram[RAM["area_data_offset"]]) + HEADER
+        if 0 <= place < len(self._rom) and self._rom[place] == END_OF_DATA:
             return left + 2 * SCREEN_WIDTH
         return None
 
@@ -142,4 +147,4 @@ class Flight:
 
 
 def _left(ram: NDArray[np.uint8]) -> int:
-    return int(ram[addresses.SCREEN_PAGE]) * PAGE + int(ram[addresses.SCREEN_X])
+    return int(ram[RAM["screen_x_page"]]) * PAGE + int(ram[RAM["screen_x"]])

@@ -17,10 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from warpzone import _engine
+from warpzone.env.infos import COLUMN
 from warpzone.rom.paths import read_plain
 
 #: Half a day of FM2 text; the longest movies of the game have half an hour.
@@ -36,11 +34,10 @@ _NONE_PRESSED = ". "
 _MD5_BYTES = 16
 _INES_HEADER = 16
 
-# RAM of the game.
-_X_PAGE, _X, _LIVES, _STAGE, _WORLD, _MODE = 0x006D, 0x0086, 0x075A, 0x075C, 0x075F, 0x0770
-_RANDOM = slice(0x07A7, 0x07AE)
-_TITLE, _PLAYING, _VICTORY = 0, 1, 2
-_LAST_WORLD = 8
+_LIVES, _MODE = _engine.RAM["life"], _engine.RAM["game_mode"]
+_STAGE, _WORLD = _engine.RAM["stage"], _engine.RAM["world"]
+_RANDOM = slice(_engine.RAM["random"], _engine.RAM["random"] + 7)
+_TITLE, _PLAYING = _engine.GameMode.TITLE, _engine.GameMode.PLAYING
 
 
 class Reset(enum.Enum):
@@ -252,21 +249,21 @@ def play_movie(
             started = before[_MODE] == _TITLE
             if started or not changes or here != (changes[-1].world, changes[-1].stage):
                 changes.append(StageChange(number, *here))
-        if victory is None and _won(ram):
+        if victory is None and _engine.is_game_won(ram):
             victory = number
     idle = 0
     end = ram
     while victory is None and idle < idle_frames:
         console.frame(0)
         idle += 1
-        if _won(console.ram()):
+        if _engine.is_game_won(console.ram()):
             victory = len(movie.frames) + idle
     return MovieResult(
         frames=len(movie.frames),
         lag_frames=lag,
         world=int(end[_WORLD]) + 1,
         stage=int(end[_STAGE]) + 1,
-        x=int(end[_X_PAGE]) * 256 + int(end[_X]),
+        x=int(_engine.read_signals(end)[COLUMN["x_pos"]]),
         lives=(int(end[_LIVES]) + 1) % 256,
         mode=int(end[_MODE]),
         stage_changes=tuple(changes),
@@ -274,10 +271,6 @@ def play_movie(
         victory_frame=victory,
         rom_matches=None if movie.rom_md5 is None else movie.rom_md5 == _content_md5(rom),
     )
-
-
-def _won(ram: NDArray[np.uint8]) -> bool:
-    return bool(ram[_MODE] == _VICTORY and ram[_WORLD] + 1 == _LAST_WORLD)
 
 
 def _content_md5(rom: bytes) -> bytes:

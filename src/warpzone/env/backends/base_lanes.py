@@ -9,8 +9,6 @@ import numpy as np
 
 from warpzone import _engine
 from warpzone.env.actions import action_table
-from warpzone.env.backends.accounts import Accounts
-from warpzone.env.backends.buttons import Buttons
 from warpzone.env.backends.interface import (
     Actions,
     BackendError,
@@ -20,8 +18,6 @@ from warpzone.env.backends.interface import (
     Floats,
     Ints,
 )
-from warpzone.env.backends.picture import Picture
-from warpzone.env.backends.rng import Rng, draw_stage
 
 
 class BackendLanes(ABC):
@@ -31,11 +27,13 @@ class BackendLanes(ABC):
         self._spec = spec
         self._options = spec.options
         self._masks = action_table(spec.options.actions).masks
-        self._picture = Picture(spec.options)
         #: Games played here.
         self.num_lanes = len(spec.stages)
         #: Of one lane: the stack, oldest observation first.
-        self.obs_shape: tuple[int, ...] = (spec.options.frame_stack, *self._picture.shape)
+        self.obs_shape: tuple[int, ...] = (
+            spec.options.frame_stack,
+            *spec.options.observe_spec().shape,
+        )
 
     def reset(self, mask: Bools | None, obs: Bytes, info: Ints) -> None:
         """Starts new episodes where the mask is true, everywhere when None."""
@@ -68,25 +66,24 @@ class BackendLanes(ABC):
 
 
 class LocalLanes(BackendLanes):
-    """Lanes in this process. Seeds, delays, buttons, rewards and ends are as in the engine's lanes;
-    how a game is started and played is left to the back-end."""
+    """Lanes in this process. Draws, buttons, rewards, ends and pictures are the engine's; how games
+    are started and played is left to the back-end."""
 
     def __init__(self, spec: BackendSpec) -> None:
         super().__init__(spec)
         lanes = self.num_lanes
-        self._accounts = Accounts(spec.options, lanes)
-        self._rng = [Rng() for _ in range(lanes)]
-        self._buttons = Buttons(lanes, spec.options)
-        self._stage_weights: list[float] = []
+        config = spec.options.lane_config()
+        self._accounts = [_engine.LaneAccounts(config) for _ in range(lanes)]
+        self._screens = _engine.Screens(config.observe, spec.options.simd)
         self._info: Ints = np.zeros((lanes, len(_engine.INFO_FIELDS)), np.int32)
         self._history: Bytes = np.zeros((lanes, *self.obs_shape), np.uint8)
         self._running: Bools = np.zeros(lanes, np.bool_)
 
     def seed(self, seeds: Sequence[int | None]) -> None:
         """One 64-bit seed for each lane; None leaves its random stream as it is."""
-        for lane, seed in enumerate(seeds):
+        for accounts, seed in zip(self._accounts, seeds, strict=True):
             if seed is not None:
-                self._rng[lane] = Rng(seed)
+                accounts.seed(seed)
 
     def step(
         self,
@@ -104,14 +101,8 @@ class LocalLanes(BackendLanes):
             idle = int(np.flatnonzero(~self._running)[0])
             raise BackendError(f"lane {idle} must be reset before it is stepped")
         self._check_actions(actions)
-        self._accounts.begin_step()
-        cut = self._play(actions)
-        for lane in range(self.num_lanes):
-            self._buttons.finish_step(lane, self._info)
-        reward[:], truncated[:] = self._accounts.finish_step()
-        terminated[:] = self._accounts.done
-        truncated |= cut & ~terminated
-        self._accounts.write_counters(self._info)
+        for lane, action in enumerate(actions.tolist()):
+            reward[lane], terminated[lane], truncated[lane] = self._play(lane, action)
         ended = terminated | truncated
         self._running &= ~ended
         if self._spec.autoreset and ended.any():
@@ -122,28 +113,33 @@ class LocalLanes(BackendLanes):
 
     def set_reward_weights(self, weights: _engine.RewardWeights) -> None:
         """Rewards of the steps from now on."""
-        self._accounts.set_weights(weights)
+        for accounts in self._accounts:
+            accounts.set_reward_weights(weights)
 
     def set_stage_weights(self, weights: Sequence[float]) -> None:
         """Of the 32 stages, for all draws from now on; empty is all alike."""
-        self._stage_weights = list(weights)
+        for accounts in self._accounts:
+            accounts.set_stage_weights(weights)
 
     def set_script(self, masks: bytes) -> None:
         """Buttons that every episode starts with from now on; empty is none."""
-        self._buttons.set_script(masks)
+        for accounts in self._accounts:
+            accounts.set_script(masks)
 
     def force(self, lanes: Sequence[int], masks: bytes) -> None:
         """Buttons that some lanes press from now on, whatever their actions are."""
-        self._buttons.force(lanes, masks)
+        for lane in lanes:
+            self._accounts[lane].force(masks)
 
     def take_shaping(self) -> list[float]:
         """Sums over all lanes since the last call, in the engine's order."""
-        return self._accounts.take_shaping()
+        each = [accounts.take_shaping() for accounts in self._accounts]
+        return [sum(values) for values in zip(*each, strict=True)]
 
     @abstractmethod
-    def _play(self, actions: Actions) -> Bools:
-        """The frames of one step: accounts, infos and observations of all lanes. Returns where the
-        game itself cut an episode short."""
+    def _play(self, lane: int, action: int) -> tuple[float, bool, bool]:
+        """The frames of one step, with its info and observation. Returns its reward and whether the
+        episode is terminated or truncated."""
 
     @abstractmethod
     def _start(self, lane: int, stage: int, frames: int) -> Bytes:
@@ -152,20 +148,16 @@ class LocalLanes(BackendLanes):
 
     def _begin_all(self, lanes: Sequence[int]) -> None:
         for lane in lanes:
-            rng = self._rng[lane]
-            stage = draw_stage(self._spec.stages[lane], self._stage_weights, rng)
-            low, high = self._options.delay
-            screen = self._start(lane, stage, low + rng.below(high - low + 1))
-            self._history[lane] = self._picture.resize(self._picture.cut(screen))
-            self._accounts.write_counters(self._info)
-            self._buttons.begin(lane, self._info)
+            stage, frames = self._accounts[lane].draw(self._spec.stages[lane])
+            screen = self._start(lane, stage, frames)
+            self._history[lane] = self._screens.observe(np.ascontiguousarray(screen))
             self._running[lane] = True
 
     def _shown(self) -> tuple[Bytes, Ints]:
         return self._history, self._info
 
-    def _observe(self, lane: int, image: Bytes) -> None:
-        """Puts a picture, already cut, behind the older ones of the stack."""
+    def _observe(self, lane: int, screen: Bytes, previous: Bytes | None) -> None:
+        """Puts a screen, or the brighter of two, behind the older ones of the stack."""
         if self._options.frame_stack > 1:
             self._history[lane, :-1] = self._history[lane, 1:].copy()
-        self._history[lane, -1] = self._picture.resize(image)
+        self._history[lane, -1] = self._screens.observe(np.ascontiguousarray(screen), previous)

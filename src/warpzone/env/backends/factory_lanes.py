@@ -13,17 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from warpzone import _engine
 from warpzone.env.backends import factory
-from warpzone.env.backends.accounts import WRAPPED_X
 from warpzone.env.backends.base_lanes import LocalLanes
 from warpzone.env.backends.diagnostics import Diagnostics, construction
-from warpzone.env.backends.interface import RAM_SIZE, Actions, BackendSpec, Bools, Bytes
+from warpzone.env.backends.interface import RAM_SIZE, BackendSpec, Bytes
 from warpzone.env.infos import COLUMN, STATUS_NAMES
 
 #: Steps in a row without x after which a hint is given.
 HINT_AFTER = 200
 #: Pixels in one call of `step` above which a move is a new place; their steps may be many frames.
 _FURTHEST_JUMP = 64
+#: A maze's loop can set Mario back past the start of its map, where x wraps around: such an x is no
+#: ground.
+_WRAPPED_X = 0x8000
 _ALIASES = {"lives": "life", "timer": "time", "mario_y": "y_pos"}
 
 
@@ -43,6 +46,9 @@ class FactoryLanes(LocalLanes):
         self._press: dict[int, Callable[[int], Any]] = {}
         self._place: list[tuple[Any, Any]] = [(None, None)] * lanes
         self._lives: list[Any] = [None] * lanes
+        self._furthest = [0] * lanes
+        self._score = [0] * lanes
+        self._had_flag = [False] * lanes
         self._parse_fail = 0
         self._unread_in_a_row = 0
         self._hinted = False
@@ -87,82 +93,76 @@ class FactoryLanes(LocalLanes):
                 picture, info = self._reset(lane)
                 frames = 0
                 break
-        self._info[lane] = 0
-        accounts = self._accounts
-        accounts.start_stage[lane], accounts.start_delay[lane] = stage, frames
-        for counter in (accounts.steps, accounts.stagnant, accounts.ground_covered):
-            counter[lane] = 0
-        accounts.had_flag[lane] = False
         self._seen[lane] = None
-        accounts.score_last[lane] = _number(info.get("score"))
+        self._had_flag[lane] = False
+        self._score[lane] = _number(info.get("score"))
         x = factory.x_of(info, self._envs[lane], self._spec.ram_x)
-        accounts.ground.furthest[lane, 0] = 0 if x is None else x
+        self._furthest[lane] = 0 if x is None else x
         self._place[lane] = (info.get("world"), info.get("stage"))
         self._lives[lane] = info.get("life", info.get("lives"))
+        self._accounts[lane].begin_told(stage, frames, self._furthest[lane])
+        self._info[lane] = 0
         self._write(lane, info, x)
         return self._screen(picture)
 
     def _reset(self, lane: int) -> tuple[Any, Mapping[str, Any]]:
-        picture, info = self._envs[lane].reset(seed=self._rng[lane].next() >> 33)
+        picture, info = self._envs[lane].reset(seed=self._accounts[lane].random() >> 33)
         return picture, info
 
-    def _play(self, actions: Actions) -> Bools:
-        cut = np.zeros(self.num_lanes, np.bool_)
-        for lane in range(self.num_lanes):
-            cut[lane] = self._play_lane(lane, self._masks[int(actions[lane])])
-        return cut
-
-    def _play_lane(self, lane: int, wanted: int) -> bool:
-        """The frames of one step; whether the environment cut the episode short."""
-        env, accounts = self._envs[lane], self._accounts
+    def _play(self, lane: int, action: int) -> tuple[float, bool, bool]:
+        env, accounts = self._envs[lane], self._accounts[lane]
+        totals = _engine.StepTotals()
         picture: Any = None
         before: Any = None
         info: Mapping[str, Any] = {}
         cut = False
         x: int | None = None
+        paid = 0.0
         for _ in range(self._options.frame_skip):
-            mask = self._buttons.next(lane, wanted, self._rng[lane])
             before = self._seen[lane]
+            mask = accounts.press(action)
             picture, reward, terminated, truncated, info = env.step(self._press[lane](mask))
             if self._options.max_last_two:
                 self._seen[lane] = np.array(picture)
-            accounts.gym_reward[lane] += float(reward)
+            paid += float(reward)
             x = factory.x_of(info, env, self._spec.ram_x)
             if x is not None:
-                self._explore(lane, x, info)
+                self._explore(lane, x, info, totals)
             flag = bool(info.get("flag_get"))
-            lost = self._lost_life(lane, info)
+            over = bool(terminated) or self._lost_life(lane, info)
             # An environment may go on, and show the flag for as long as it likes.
-            accounts.flag[lane] |= flag and not accounts.had_flag[lane]
-            accounts.had_flag[lane] = flag
-            accounts.done[lane] = terminated or lost
-            accounts.death[lane] |= (terminated or lost) and not flag
+            totals.flag |= flag and not self._had_flag[lane]
+            self._had_flag[lane] = flag
+            totals.done = over
+            totals.death |= over and not flag
             cut = bool(truncated)
-            if accounts.done[lane] or cut:
+            if over or cut:
                 break
-        self._count_unread(lane, x)
+        totals.gym_reward = paid
+        totals.score_unread = self._unread(x)
         score = _number(info.get("score"))
-        accounts.points[lane] = max(0, score - int(accounts.score_last[lane]))
-        accounts.score_last[lane] = score
-        image = self._picture.cut(self._screen(picture))
-        if before is not None:
-            image = np.maximum(image, self._picture.cut(self._screen(before)))
-        self._observe(lane, image)
+        totals.points = max(0, score - self._score[lane])
+        self._score[lane] = score
+        value, terminated, truncated = accounts.finish_told(totals, self._furthest[lane])
         self._write(lane, info, x)
-        return cut
+        earlier = None if before is None else np.ascontiguousarray(self._screen(before))
+        self._observe(lane, self._screen(picture), earlier)
+        return value, terminated, truncated or (cut and not terminated)
 
-    def _explore(self, lane: int, x: int, info: Mapping[str, Any]) -> None:
-        accounts, place = self._accounts, (info.get("world"), info.get("stage"))
-        x = x if x < WRAPPED_X else 0
-        gained = x - int(accounts.ground.furthest[lane, 0])
+    def _explore(
+        self, lane: int, x: int, info: Mapping[str, Any], totals: _engine.StepTotals
+    ) -> None:
+        place = (info.get("world"), info.get("stage"))
+        x = x if x < _WRAPPED_X else 0
+        gained = x - self._furthest[lane]
         if place != self._place[lane]:
             self._place[lane] = place
-            accounts.ground.furthest[lane, 0] = x
-            accounts.new_ground[lane] = True
+            self._furthest[lane] = x
+            totals.new_ground = True
         elif gained > 0:
-            accounts.ground.furthest[lane, 0] = x
-            accounts.new_ground[lane] = True
-            accounts.pixels[lane] += gained if gained <= _FURTHEST_JUMP else 0
+            self._furthest[lane] = x
+            totals.new_ground = True
+            totals.pixels += gained if gained <= _FURTHEST_JUMP else 0
 
     def _lost_life(self, lane: int, info: Mapping[str, Any]) -> bool:
         before, now = self._lives[lane], info.get("life", info.get("lives"))
@@ -171,18 +171,20 @@ class FactoryLanes(LocalLanes):
             return False
         return int(now) < int(before)
 
-    def _count_unread(self, lane: int, x: int | None) -> None:
+    def _unread(self, x: int | None) -> bool:
+        """Counts steps without x; hints at what to do when there are many."""
         if x is not None:
             self._unread_in_a_row = 0
-            return
-        self._accounts.score_unread[lane] = True
+            return False
         self._parse_fail += 1
         self._unread_in_a_row += 1
-        if self._unread_in_a_row < HINT_AFTER or self._hinted:
-            return
-        self._hinted = True
-        if not self._log.first("hinted"):
-            return
+        if self._unread_in_a_row >= HINT_AFTER and not self._hinted:
+            self._hinted = True
+            if self._log.first("hinted"):
+                self._hint()
+        return True
+
+    def _hint(self) -> None:
         ram_x = self._spec.ram_x
         advice = (
             f"RAM has no x at {ram_x.high:#06x} and {ram_x.low:#06x} either; check "
@@ -208,6 +210,7 @@ class FactoryLanes(LocalLanes):
             row[COLUMN["status"]] = STATUS_NAMES.index(status)
         if x is not None:
             row[COLUMN["x_pos"]] = x
+        self._accounts[lane].write_counters(row)
 
     def _screen(self, observation: Any) -> Bytes:
         return factory.picture_of(observation, self._spec.backend)

@@ -87,8 +87,8 @@ class RamX:
     """Where x lies in RAM, for environments whose info does not tell it."""
 
     enabled: bool = False
-    high: int = 0x006D
-    low: int = 0x0086
+    high: int = _engine.RAM["player_x_page"]
+    low: int = _engine.RAM["player_x"]
 
 
 @dataclass(frozen=True)

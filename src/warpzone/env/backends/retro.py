@@ -11,13 +11,15 @@ import hashlib
 import importlib.util
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from warpzone import _engine
 from warpzone.env.actions import BUTTONS
-from warpzone.env.backends import scenes
 from warpzone.env.backends.diagnostics import Diagnostics
 from warpzone.env.backends.interface import RAM_SIZE, BackendError, Bytes
 from warpzone.env.backends.rom_lock import rom_lock
@@ -33,6 +35,15 @@ def check() -> None:
             "the back-end retro needs stable-retro, which is not installed; "
             "run: pip install 'warpzone[retro]'"
         )
+
+
+@contextmanager
+def _as_backend_error() -> Iterator[None]:
+    """A game that does not get on is a failure of the back-end."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise BackendError(str(error)) from error
 
 
 def _write_integration(folder: Path, rom: bytes) -> None:
@@ -78,7 +89,8 @@ class RetroMachine:
         """Goes back to the start of a stage; the first time it is played to."""
         if stage not in self._starts:
             self._load(self._power_on)
-            scenes.reach_start(self, stage)
+            with _as_backend_error():
+                _engine.reach_start(self, stage)
             self._starts[stage] = self._env.em.get_state()
         self._load(self._starts[stage])
 
@@ -99,7 +111,8 @@ class RetroMachine:
 
     def skip_scenes(self, single_stage: bool) -> None:
         """As the engine does it."""
-        scenes.skip_scenes(self, single_stage)
+        with _as_backend_error():
+            _engine.skip_scenes(self, single_stage)
 
     def screen(self) -> Bytes:
         """The picture with the edges the core cuts off."""

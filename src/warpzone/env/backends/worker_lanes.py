@@ -30,7 +30,6 @@ from warpzone.env.backends.interface import (
     Floats,
     Ints,
 )
-from warpzone.env.backends.rng import Rng
 from warpzone.env.backends.select import check_installed, prewarm, say
 from warpzone.env.backends.shared_rows import SharedRows
 from warpzone.env.backends.worker import Assignment
@@ -167,7 +166,7 @@ class WorkerLanes(BackendLanes):
             self._workers[lane] = self._start(lane, 0.0)
             self._ready(lane, time.monotonic() + self._settings.reset_timeout)
             # Not the stream from its beginning: that would play the first episodes again.
-            self._seeds[lane] = Rng(self._seeds[lane]).next()
+            self._seeds[lane] = _engine.next_seed(self._seeds[lane])
             try:
                 for order, values in self._orders.items():
                     self._call(lane, order, values)

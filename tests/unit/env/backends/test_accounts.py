@@ -1,22 +1,23 @@
-"""The NumPy twin of the engine's rewards, ends and infos says what the engine says, for all lanes
-at once, from nothing but RAM."""
+"""What the engine says about games that are played elsewhere, from nothing but RAM and screens, is
+what it says about its own lanes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import warpzone
-from warpzone import _engine
+from warpzone import _engine, rom
 from warpzone.env import seeds
-from warpzone.env.backends import signals
-from warpzone.env.backends.accounts import WRAPPED_X, Accounts
-from warpzone.env.backends.rng import Rng, draw_stage
+from warpzone.env.infos import COLUMN
 from warpzone.env.options import Options
 from warpzone.env.stages import NUM_STAGES, stage_index, stage_name
 from warpzone.env.walker import right_biased
 
 STEPS = 500
+#: A maze's loop can set Mario back past the start of its map, where x wraps around.
+WRAPPED_X = 0x8000
 #: All but what is about the caller's buttons, which RAM does not know.
 COMPARED = [
     index for index, name in enumerate(_engine.INFO_FIELDS) if name not in ("forced", "buttons")
@@ -50,45 +51,45 @@ class Twin:
             rom="eu",
             **shared,
         )
-        self.accounts = Accounts(Options(**shared), NUM_STAGES)
-        self.accounts.start_stage[:] = np.arange(NUM_STAGES)
+        config = Options(**shared).lane_config()
+        self.accounts = [_engine.LaneAccounts(config) for _ in range(NUM_STAGES)]
         self.info = np.zeros((NUM_STAGES, len(_engine.INFO_FIELDS)), np.int32)
-        self.everyone = np.ones(NUM_STAGES, np.bool_)
         self.flags = self.deaths = self.cuts = self.loops = 0
+
+    def begin(self, lanes: Any) -> None:
+        for lane, ram in zip(lanes, self.env.rams(lanes), strict=True):
+            self.accounts[lane].begin(ram, lane, 0)
 
     def reset(self) -> None:
         self.env.reset(seed=1)
-        self.accounts.begin(self.env.rams(), self.everyone)
+        self.begin(range(NUM_STAGES))
 
     def step(self, actions: Any) -> None:
+        before = self.info.copy()
         _, reward, terminated, truncated, infos = self.env.step(actions)
-        ram, accounts = self.env.rams(), self.accounts
-        accounts.begin_step()
-        accounts.frame(ram, self.everyone)
-        accounts.score(ram, self.everyone)
-        rewards, cut = accounts.finish_step()
-        np.testing.assert_array_equal(rewards, reward)
-        np.testing.assert_array_equal(accounts.done, terminated)
-        np.testing.assert_array_equal(cut, truncated)
-        self.compare(ram, infos)
-        self.flags += int(accounts.flag.sum())
-        self.deaths += int(accounts.death.sum())
-        self.cuts += int(cut.sum())
-        self.loops += int((infos["x_pos"] >= WRAPPED_X).sum())
-        assert infos["furthest_x"].max() < WRAPPED_X
-        ended = terminated | truncated
-        if ended.any():
-            self.env.reset(options={"reset_mask": ended})
-            accounts.begin(self.env.rams(), ended)
-
-    def compare(self, ram: Any, infos: dict[str, Any]) -> None:
-        signals.write_signals(ram, self.info)
-        self.accounts.write_counters(self.info)
+        for lane, ram in enumerate(self.env.rams()):
+            accounts = self.accounts[lane]
+            assert accounts.frame(ram, last=True) == terminated[lane]
+            assert accounts.finish() == (reward[lane], terminated[lane], truncated[lane])
+            accounts.write_info(self.info[lane])
         # All fields are views of the engine's rows.
         rows = infos["x_pos"].base
         if not np.array_equal(self.info[:, COMPARED], rows[:, COMPARED]):
             lane, column = np.argwhere(self.info[:, COMPARED] != rows[:, COMPARED])[0]
             pytest.fail(f"{_engine.INFO_FIELDS[COMPARED[column]]} of lane {lane} differs")
+        rising = (self.info > before)[:, [COLUMN["flag_get"], COLUMN["dying"]]]
+        self.flags += int(rising[:, 0].sum())
+        self.deaths += int(rising[:, 1].sum())
+        self.cuts += int(truncated.sum())
+        self.loops += int((infos["x_pos"] >= WRAPPED_X).sum())
+        assert infos["furthest_x"].max() < WRAPPED_X
+        ended = terminated | truncated
+        if ended.any():
+            self.env.reset(options={"reset_mask": ended})
+            self.begin(np.flatnonzero(ended).tolist())
+
+    def shaping(self) -> list[float]:
+        return np.sum([accounts.take_shaping() for accounts in self.accounts], axis=0).tolist()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["reward"]))
@@ -106,7 +107,7 @@ def test_every_stage(case: dict[str, Any]) -> None:
         twin.step(held)
         if step > STEPS and twin.flags:
             break
-    np.testing.assert_allclose(twin.env._engine.take_shaping(), twin.accounts.take_shaping())
+    np.testing.assert_allclose(twin.env._engine.take_shaping(), twin.shaping())
     assert twin.deaths > 0
     if "time_limit" not in case:
         assert twin.loops > 0
@@ -118,22 +119,127 @@ def test_every_stage(case: dict[str, Any]) -> None:
 
 def test_digits_that_are_none() -> None:
     """While a stage loads, bytes above 9 spell more than one digit."""
-    ram = np.zeros((2, 2048), np.uint8)
-    ram[0, signals.TIME : signals.TIME + 3] = 4, 0, 1
-    ram[1, signals.TIME : signals.TIME + 3] = 10, 255, 7
-    assert signals.game_time(ram).tolist() == [401, 102557]
+    time = _engine.RAM["time"]
+    for digits, spelled in (((4, 0, 1), 401), ((10, 255, 7), 102557)):
+        ram = np.zeros(2048, np.uint8)
+        ram[time : time + 3] = digits
+        assert _engine.read_signals(ram)[COLUMN["time"]] == spelled
 
 
 def test_draws_are_the_engines() -> None:
     stages = (0, 7, 31)
     weights = [0.0] * NUM_STAGES
-    env = warpzone.MarioVectorEnv(1, stages="1-1,2-4,8-4", start_delay=(0, 9), size=8, rom="eu")
-    rng = Rng(seeds.one_seed(5))
+    options: dict[str, Any] = {"start_delay": (0, 9), "size": 8}
+    env = warpzone.MarioVectorEnv(1, stages="1-1,2-4,8-4", rom="eu", **options)
+    accounts = _engine.LaneAccounts(Options(**options).lane_config())
+    accounts.seed(seeds.one_seed(5))
     for number in range(12):
         if number == 6:
             weights[0], weights[31] = 1.0, 3.0
             env.set_stage_weights(weights)
+            accounts.set_stage_weights(weights)
         _, infos = env.reset(seed=[5] if number == 0 else None)
-        assert infos["start_stage"][0] == draw_stage(stages, weights if number >= 6 else (), rng)
-        assert infos["start_delay"][0] == rng.below(10)
+        drawn = (infos["start_stage"][0], infos["start_delay"][0])
+        assert accounts.draw(stages) == drawn
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda lane: lane.press(7), r"the action must be in 0\.\.6, and is 7"),
+        (lambda lane: lane.frame(np.zeros(2047, np.uint8), True), r"ram must be .* \(2048,\)"),
+        (lambda lane: lane.begin(np.zeros(2048, np.uint8), 32, 0), r"in -1\.\.31, and is 32"),
+        (lambda lane: lane.draw([40]), r"in 0\.\.31, and is 40"),
+        (lambda lane: lane.set_stage_weights([1.0]), "stage weights must be 32"),
+        (lambda lane: lane.write_info(np.zeros(3, np.int32)), "row must be a writable"),
+    ],
+)
+def test_nonsense_is_refused(call: Callable[[_engine.LaneAccounts], Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call(_engine.LaneAccounts(Options().lane_config()))
+
+
+class Elsewhere:
+    """The engine's own console as a machine that only Python can advance."""
+
+    def __init__(self, image: bytes) -> None:
+        self.console = _engine.Console(image)
+        self.frames = 0
+
+    def advance(self, buttons: int) -> None:
+        self.frames += 1
+        self.console.frame(buttons)
+
+    def ram(self) -> Any:
+        return self.console.ram()
+
+    def poke(self, address: int, value: int) -> None:
+        self.console.poke(address, value)
+
+
+@pytest.mark.parametrize("stage", [0, 5, 31, -1])
+def test_other_machines_reach_the_same_start(stage: int) -> None:
+    image = rom.find("eu")
+    other, ours = Elsewhere(image), _engine.Console(image)
+    _engine.reach_start(other, stage)
+    ours.start_stage(stage)
+    assert other.console.save() == ours.save()
+    name = "game" if stage < 0 else stage_name(stage)
+    env = warpzone.MarioVectorEnv(1, stages=name, size=8, rom="eu", native=False)
+    env.reset()
+    np.testing.assert_array_equal(other.ram(), env.ram(0))
+    env.close()
+
+
+def test_scenes_of_other_machines_are_skipped() -> None:
+    """Mario falls out of the picture: the scene is run through to the next moment of play."""
+    other = Elsewhere(rom.find("eu"))
+    _engine.reach_start(other, -1)
+    lives = other.ram()[_engine.RAM["life"]]
+    _engine.skip_scenes(other, single_stage=False)
+    start = other.frames
+    other.poke(_engine.RAM["player_y_high"], 2)
+    _engine.skip_scenes(other, single_stage=False)
+    assert other.frames > start
+    assert other.ram()[_engine.RAM["life"]] == lives - 1
+    assert other.ram()[_engine.RAM["player_state"]] == _engine.PlayerState.IN_CONTROL
+
+
+def test_a_machine_that_does_not_get_on_is_an_error() -> None:
+    class Stuck(Elsewhere):
+        def advance(self, buttons: int) -> None:
+            self.frames += 1
+
+    with pytest.raises(RuntimeError, match="the game did not start within 20000 frames"):
+        _engine.reach_start(Stuck(rom.find("eu")), 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"gray": False}, {"gray": False, "planar": True, "resize": "nearest"},
+     {"crop": (32, 8, 16, 0), "mask_status_bar": True}, {"size": (240, 256), "max_last_two": True}],
+)  # fmt: skip
+def test_screens_are_observed_as_lanes_see_them(options: dict[str, Any]) -> None:
+    chosen: dict[str, Any] = {"size": 42, **options}
+    env = warpzone.MarioVectorEnv(1, rom="eu", frame_stack=1, frame_skip=1, **chosen)
+    screens = _engine.Screens(Options(**chosen).observe_spec())
+    env.reset(seed=1)
+    for _ in range(60):
+        before = env.screen(0)
+        obs = env.step(np.array([3]))[0]
+        previous = before if chosen.get("max_last_two") else None
+        np.testing.assert_array_equal(screens.observe(env.screen(0), previous), obs[0, 0])
+    env.close()
+
+
+def test_screens_that_are_smaller_are_cropped_in_proportion() -> None:
+    spec = Options(size=(30, 32), crop=(120, 0, 0, 128), mask_status_bar=True).observe_spec()
+    screen = np.arange(60 * 64, dtype=np.uint8).reshape(60, 64)
+    np.testing.assert_array_equal(_engine.Screens(spec).observe(screen), screen[30:, :32])
+    with pytest.raises(ValueError, match=r"the screen is 0 x 64; expected 1 to 4096"):
+        _engine.Screens(spec).observe(screen[:0])
+    with pytest.raises(ValueError, match="screen must be"):
+        _engine.Screens(spec).observe(screen, screen[:30])
+    with pytest.raises(ValueError, match="a screen is observed as a picture"):
+        _engine.Screens(Options(obs="ram").observe_spec()).observe(screen)
