@@ -22,6 +22,7 @@ NATIVE_SOURCES := $(shell find engine cmake -name '*.[ch]pp' -o -name '*.cmake')
 PYTHON_SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name 'py.typed' -o -name '*.toml' -o -name '*.txt' \
   -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.svg')
 CPP_STYLE := $(shell find engine -name '*.[ch]pp')
+PAGE := src/warpzone/dashboard/page
 
 .PHONY: help
 help: ## show the targets
@@ -64,11 +65,12 @@ browser:
 	  echo "There is no Chromium here: the browser tests are skipped, and fail where CI=true." >&2
 
 .PHONY: lint
-lint: build/installed.stamp ## ruff, mypy --strict, clang-format
+lint: build/installed.stamp ## ruff, mypy --strict, clang-format, oxlint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $(CPP_STYLE)
+	$(BIN)/oxlint --deny-warnings $(PAGE)
 
 .PHONY: format
 format: .venv/requirements.stamp ## rewrite Python and C++ in the project's style
@@ -83,6 +85,38 @@ define cmake
 	  || { cat build/$(1).log; exit 1; }
 	$(BIN)/cmake --build build/$(1) -j $(JOBS)
 endef
+
+# Not part of `make lint`: it takes minutes.
+.PHONY: tidy
+tidy: .venv/requirements.stamp ## clang-tidy over the engine, its tests and its bindings
+	@mkdir -p build
+	$(BIN)/cmake -S . -B build/tidy -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
+	  -DWARPZONE_TESTS=ON -DSKBUILD=ON -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python >build/tidy.log \
+	  || { cat build/tidy.log; exit 1; }
+	$(BIN)/python $(BIN)/run-clang-tidy.py -clang-tidy-binary $(BIN)/clang-tidy -p build/tidy \
+	  -quiet -j $(JOBS) '$(CURDIR)/engine/' >build/tidy.txt 2>&1 || { cat build/tidy.txt; exit 1; }
+
+.PHONY: hooks
+hooks: .venv/requirements.stamp ## the linters before every commit (pre-commit)
+	$(BIN)/pre-commit install
+
+# The engine by its own tests, the package by all Python tests. Printed, with no threshold.
+GCOV ?= $(shell $${CXX:-c++} --version | grep -q clang && echo 'llvm-cov gcov' || echo gcov)
+.PHONY: coverage
+coverage: setup ## lines covered by the tests, Python and C++
+	$(call cmake,coverage,-DWARPZONE_TESTS=ON -DWARPZONE_COVERAGE=ON)
+	find build/coverage -name '*.gcda' -delete
+	$(ROM_FILE) $(BIN)/ctest --test-dir build/coverage --output-on-failure -j $(JOBS)
+	$(BIN)/gcovr --root engine --gcov-executable '$(GCOV)' --exclude engine/tests \
+	  --exclude-throw-branches --merge-lines --print-summary \
+	  --json-summary build/coverage-engine.json build/coverage
+	rm -rf build/coverage-python && mkdir -p build/coverage-python
+	$(BIN)/coverage run -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/coverage combine
+	$(BIN)/coverage json -o build/coverage-python.json
+	$(BIN)/coverage report
+	$(BIN)/python scripts/coverage_summary.py --engine build/coverage-engine.json \
+	  --python build/coverage-python.json --out benchmarks/coverage.json
 
 # What uses threads; the rest says nothing under TSan and takes minutes there.
 THREADED := pool|async|start|lane|savestate|beginnings

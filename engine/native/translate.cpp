@@ -58,8 +58,7 @@ class Emitter {
   int slack() const;
 
   bool known(uint16_t pc) const { return flow_.code.contains(pc); }
-  /// Going backwards, into or out of a routine is where time is checked, so that no path between
-  /// two checks can loop.
+  /// True for the branch that closes `loop: LDA $2002; AND #n; BEQ/BNE loop`, the wait for the PPU.
   bool polls(const Instruction& i) const {
     return i.operand == static_cast<uint16_t>(i.next - 7) && cart_.read(i.operand) == 0xAD &&
            cart_.read16(static_cast<uint16_t>(i.operand + 1)) == 0x2002 &&
@@ -271,14 +270,14 @@ void Emitter::instruction(const Instruction& i) {
               "pc |= load(m, cart, io, 0x%X, start, now) << 8; goto dispatch;",
               static_cast<unsigned>(i.operand), high);
         }
-        out_ += "\n";
+        out_ += '\n';
         return;
       case Op::kJsr: {
         const unsigned back = i.next - 1u;
         out_ += text("PUSH(0x%X) PUSH(0x%X) CHECK(0x%X) ", back >> 8, back & 0xFF,
                      static_cast<unsigned>(i.operand));
         go(i.operand, i.pc);
-        out_ += "\n";
+        out_ += '\n';
         return;
       }
       case Op::kRts:
@@ -300,10 +299,10 @@ void Emitter::instruction(const Instruction& i) {
   // The next label in the text is the next instruction only if no other one starts in between.
   const auto following = flow_.code.upper_bound(i.pc);
   if (following == flow_.code.end() || *following != i.next) {
-    out_ += " ";
+    out_ += ' ';
     go(i.next, i.pc);
   }
-  out_ += "\n";
+  out_ += '\n';
 }
 
 /// The longest time in dots that can pass between two checks. Between checks control only moves

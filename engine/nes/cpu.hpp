@@ -13,7 +13,7 @@ namespace wz {
 /// The program left the official instruction set.
 class IllegalOpcode : public std::runtime_error {
  public:
-  IllegalOpcode(uint16_t address, uint8_t opcode);
+  IllegalOpcode(uint16_t at, uint8_t code);
   uint16_t address;
   uint8_t opcode;
 };

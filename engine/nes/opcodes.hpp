@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdint>
 
-/// The official 6502 instruction set as a table: the translator and the disassembler read it, and
-/// the interpreter takes its cycle counts from it.
+/// The official 6502 instruction set as a table: the translator reads it, and the
+/// interpreter takes its cycle counts from it.
 namespace wz::opcodes {
 
 enum class Mode : uint8_t {

@@ -79,7 +79,7 @@ void draw_sprites(Machine& m, const Cartridge& cart, Line& line, int first, int 
     for (int x = from; x < to; ++x) {
       const int bit = (x - left) ^ flip;
       const int color = ((low >> bit) & 1) | ((high >> bit) & 1) << 1;
-      if (color == 0 || taken[x]) continue;
+      if (color == 0 || taken[x]) continue;  // NOLINT(clang-analyzer-security.ArrayBound): x < end
       taken[x] = true;
       const bool over_background = line.color[x] != 0;
       if (over_background && p.sprites[n] == 0) p.sprite_zero_hit = 1;

@@ -82,7 +82,7 @@ void test_refusals(const CartridgePtr& cart) {
   bench.step(2);
   const std::vector<uint8_t> now = save_lane(bench.lane, bench.context);
 
-  const auto refused = [&](std::vector<uint8_t> bytes) {
+  const auto refused = [&](const std::vector<uint8_t>& bytes) {
     bool thrown = false;
     try {
       // A vector of exactly this size, so that sanitizers see a read past its end.
