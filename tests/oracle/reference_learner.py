@@ -78,14 +78,16 @@ class ReferenceLearner:
         self.segments: list[Segment] = []
         self.largest = 1.0
         self.rate = self.bonus = self.norm = 0.0
+        #: Losses of the optimiser steps of the last update, fresh and replayed.
         self.seen: list[Losses] = []
+        self.replayed: list[Losses] = []
 
     # --- one update -----------------------------------------------------------------------------
     def update(self, rollout: Rollout, progress: float) -> None:
         config = self.config
         self.rate = learning_rate(config, progress)
         self.bonus = (1 - progress) * config.entropy + progress * config.entropy_final
-        self.seen = []
+        self.seen, self.replayed = [], []
         whole_lanes = config.algo == "vtrace" or config.memory != "none"
         parts = rollout.lanes if whole_lanes else rollout.length * rollout.lanes
         size = config.minibatch // rollout.length if whole_lanes else config.minibatch
@@ -291,7 +293,8 @@ class ReferenceLearner:
                 changed = self._side_by_side(parts, [importance[i] for i in piece])
                 samples += changed[0]
                 priorities += changed[1]
-            self._step(losses(samples, config, self.bonus).total)
+            self.replayed.append(losses(samples, config, self.bonus))
+            self._step(self.replayed[-1].total)
         told: dict[int, float] = {}
         for index, priority in zip(found, priorities, strict=True):
             weight = (priority + 1e-3) ** config.per_alpha
