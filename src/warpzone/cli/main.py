@@ -64,11 +64,18 @@ def _run(args: argparse.Namespace) -> int:
     try:
         return int(importlib.import_module(f"warpzone.cli.{args.command}").run(args))
     except (RomError, OSError, ValueError) as error:
-        print(f"warpzone {args.command}: {error}", file=sys.stderr)
+        print(f"warpzone {args.command}: {_sentence(error)}", file=sys.stderr)
         # What was asked for makes no sense, or it does and did not work.
         return 2 if isinstance(error, ValueError) else 1
     except KeyboardInterrupt:
         return 130
+
+
+def _sentence(error: Exception) -> str:
+    """An error of the system without its number."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}."
+    return str(error)
 
 
 if __name__ == "__main__":

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response, WebSocket
-from fastapi.responses import FileResponse
+from fastapi.responses import StreamingResponse
 
 from warpzone.dashboard.access import Access
 from warpzone.dashboard.catalogue import Catalogue
 from warpzone.dashboard.hub import Hub
 from warpzone.dashboard.peer import GoneError, ends, who
 from warpzone.dashboard.talk import Talk
+from warpzone.run.opening import open_file
 
 LOG = logging.getLogger("warpzone.dashboard")
 
@@ -28,6 +31,9 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+VIDEO_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
+#: Bytes of a video that are sent at a time.
+PIECE = 1 << 16
 #: Browsers at the same time.
 MOST_SOCKETS = 64
 HEADERS = {
@@ -123,10 +129,20 @@ def make_app(folder: Path, access: Access) -> Application:
                 return Response("a token is needed\n", 403, media_type="text/plain")
         data = hub.catalogue.get(run)
         # Only what the server itself has listed: nothing is joined to a path here.
-        path = None if data is None else data.video_paths.get(name)
-        if path is None or not path.is_file():
+        listed = None if data is None else data.video_names.get(name)
+        if data is None or listed is None:
             return Response("not found\n", 404, media_type="text/plain")
-        return FileResponse(path)
+        try:
+            file = await asyncio.to_thread(open_file, data.path, listed)
+        except OSError as error:
+            # Gone since it was listed, or a link by now.
+            LOG.warning("video %.60r is not sent: %s", name, error.strerror)
+            return Response("not found\n", 404, media_type="text/plain")
+        size = os.fstat(file.fileno()).st_size
+        kind = VIDEO_TYPES[Path(listed).suffix]
+        return StreamingResponse(
+            _pieces(file, size), media_type=kind, headers={"content-length": str(size)}
+        )
 
     @app.websocket("/ws")
     async def talk(socket: WebSocket) -> None:
@@ -151,6 +167,14 @@ def _ended(worker: asyncio.Task[None]) -> None:
     if not worker.cancelled() and (error := worker.exception()) is not None:
         LOG.error("reading run folders failed, so this server ends", exc_info=error)
         signal.raise_signal(signal.SIGTERM)
+
+
+def _pieces(file: BufferedReader, size: int) -> Iterator[bytes]:
+    """A file as it was when it was opened: what is added meanwhile is not sent."""
+    with file:
+        while size > 0 and (data := file.read(min(PIECE, size))):
+            size -= len(data)
+            yield data
 
 
 def _one(scope: Scope, name: bytes) -> str | None:

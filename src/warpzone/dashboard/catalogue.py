@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from warpzone.dashboard.rundata import RunData
+from warpzone.dashboard.tail import slim
 from warpzone.run.names import CONFIG, METRICS
 from warpzone.run.opening import read_json
 from warpzone.run.reader import RunReader, runs_in
@@ -17,6 +18,8 @@ from warpzone.run.reader import RunReader, runs_in
 MOST_OPEN = 8
 #: Runs that are listed, newest first.
 MOST_LISTED = 500
+#: Bytes of a configuration, which has some KiB; those of all runs are kept.
+MOST_CONFIG = 1 << 16
 SHOWN = ("stages", "algo", "num_envs", "max_steps", "entropy", "lr", "memory", "seed", "frame_skip")
 
 
@@ -77,14 +80,14 @@ class Catalogue:
     def _row(self, name: str, path: Path) -> dict[str, Any]:
         config = self.config(path)
         reader = RunReader(path)
-        last = self._read(path / METRICS, lambda: reader.last_row(METRICS, "update"))
+        last = self._read(path / METRICS, lambda: slim(reader.last_row(METRICS, "update")))
         state = reader.state()
         return {
             "id": name,
             "name": path.name,
             "state": state["doing"],
             "obeys": state["obeys"],
-            "config": {key: config[key] for key in SHOWN if key in config},
+            "config": slim({key: config[key] for key in SHOWN if key in config}),
             "step": last.get("global_step"),
             "speed": last.get("env_steps_per_sec"),
             "clear_rate": last.get("clear_rate"),
@@ -92,7 +95,7 @@ class Catalogue:
 
     def config(self, path: Path) -> dict[str, Any]:
         """The configuration of a run, as the last look found it."""
-        return self._read(path / CONFIG, lambda: read_json(path, CONFIG))
+        return self._read(path / CONFIG, lambda: read_json(path, CONFIG, MOST_CONFIG))
 
     def _read(self, path: Path, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What is in a file; read again only when it has changed."""

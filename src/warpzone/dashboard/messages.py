@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from warpzone.run.jsonl import encode
 
 #: Bytes of a message from a browser.
 MAX_SIZE = 16 * 1024
@@ -93,6 +94,6 @@ def parse(text: str) -> Anything:
 def packed(header: dict[str, Any], payload: bytes) -> bytes:
     """A binary message: the header's length, the header as JSON, the payload."""
     # The payload begins at a multiple of 8, so that a browser can look at it as numbers.
-    text = json.dumps(header).encode()
+    text = encode(header).encode()
     text += b" " * (-(4 + len(text)) % 8)
     return struct.pack("<I", len(text)) + text + payload

@@ -9,7 +9,7 @@ from typing import Any
 
 from warpzone.dashboard.stage_counts import Stages
 from warpzone.dashboard.table import Table
-from warpzone.dashboard.tail import RowsTail, TextTail
+from warpzone.dashboard.tail import RowsTail, TextTail, slim
 from warpzone.run.names import (
     ANSWERS,
     EPISODES,
@@ -24,6 +24,9 @@ from warpzone.run.opening import File, listing, read_json
 from warpzone.run.reader import RunReader
 
 MOST_CHECKPOINTS = 200
+MOST_ANSWERS = 100
+#: Rows of the newest evaluation: 32 stages, 31 start delays and two policies make 1,984.
+MOST_EVALS = 5000
 
 
 class RunData:
@@ -36,11 +39,11 @@ class RunData:
         self.metrics = Table()
         self.stages = Stages()
         self.log = TextTail(path, Path(LOGS) / LOG)
-        self.answers: deque[dict[str, Any]] = deque(maxlen=100)
+        self.answers: deque[dict[str, Any]] = deque(maxlen=MOST_ANSWERS)
         self.checkpoints: list[dict[str, Any]] = []
         self.videos: list[dict[str, Any]] = []
-        #: What a browser may ask for by its name, and where it is.
-        self.video_paths: dict[str, Path] = {}
+        #: What a browser may ask for by its name, and where it is below the run.
+        self.video_names: dict[str, str] = {}
         self.evals: list[dict[str, Any]] = []
         self.heartbeat: dict[str, Any] = {}
         #: Changes with every change of the part, so that a page asks for what it lacks only.
@@ -59,9 +62,9 @@ class RunData:
             self._metrics()
             self._episodes()
             self._evals()
-            for row in self._rows(HEARTBEAT):
-                self.heartbeat = row
-            answers = self._rows(ANSWERS)
+            for row in self._rows(HEARTBEAT)[-1:]:
+                self.heartbeat = slim(row)
+            answers = [slim(row) for row in self._rows(ANSWERS)[-MOST_ANSWERS:]]
             if answers:
                 self.answers.extend(answers)
                 self.versions["answers"] += 1
@@ -92,18 +95,18 @@ class RunData:
             self.stages.clear()
             self.stages.evaluated(self.evals)
         if rows:
-            self.stages.add(rows)
+            self.stages.add(map(slim, rows))
             self.versions["episodes"] += 1
             self.versions["stages"] += 1
 
     def _evals(self) -> None:
-        rows = self._rows(EVALS)
+        rows = [slim(row) for row in self._rows(EVALS)[-MOST_EVALS:]]
         if not rows:
             return
         newest = rows[-1].get("global_step")
         if self.evals and self.evals[-1].get("global_step") == newest:
             rows = self.evals + rows
-        self.evals = [row for row in rows if row.get("global_step") == newest]
+        self.evals = [row for row in rows if row.get("global_step") == newest][-MOST_EVALS:]
         self.stages.evaluated(self.evals)
         self.versions["stages"] += 1
 
@@ -119,7 +122,7 @@ class RunData:
         newest = sorted(sidecars, key=lambda file: -file.time)[:MOST_CHECKPOINTS]
         self.checkpoints = [_checkpoint(self.path, file) for file in newest]
         self.checkpoints += map(_row, weights)
-        self.video_paths = {Path(file.name).name: self.path / file.name for file in videos}
+        self.video_names = {Path(file.name).name: file.name for file in videos}
         self.videos = sorted(map(_row, videos), key=lambda row: -row["time"])
         self.versions["checkpoints"] += 1
 
@@ -134,7 +137,7 @@ def _checkpoint(run: Path, file: File) -> dict[str, Any]:
     row, said = _row(file), read_json(run, file.name)
     state, files = said.get("save_state"), said.get("files")
     if isinstance(state, dict):
-        row |= {key: state.get(key) for key in ("global_update", "global_step", "reason")}
+        row |= slim({key: state.get(key) for key in ("global_update", "global_step", "reason")})
     if isinstance(files, dict):
         parts = [part.get("bytes") for part in files.values() if isinstance(part, dict)]
         row["bytes"] += sum(part for part in parts if isinstance(part, int))

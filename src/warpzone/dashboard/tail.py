@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import os
 import zlib
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,13 @@ from warpzone.run.opening import open_file
 from warpzone.run.reader import open_part, parse_row, parts
 
 #: Bytes read at a time, so that a look at a huge file does not take its size in memory.
-CHUNK = 1 << 20
+CHUNK = 1 << 18
+#: Bytes taken apart in one look: rows of a hostile file are many times as large as its text.
+MOST_READ = 32 << 20
 #: A line longer than this is no row of ours.
 MAX_LINE = 1 << 20
+#: Fields of a row that is kept, and characters of a text in it.
+MOST_FIELDS, MOST_TEXT = 64, 500
 
 
 class RowsTail:
@@ -34,10 +39,13 @@ class RowsTail:
         self._offset = 0
         self._rest = b""
         self._parts = 0
+        #: Bytes that may still be taken in this look.
+        self._left = 0
 
     def read(self, limit: int = 50_000) -> list[dict[str, Any]]:
         """The next rows, about `limit` of them at most; empty when there are none."""
         rows: list[dict[str, Any]] = []
+        self._left = MOST_READ
         try:
             self._read(rows, limit)
         except OSError:
@@ -46,61 +54,66 @@ class RowsTail:
         return rows
 
     def _read(self, rows: list[dict[str, Any]], limit: int) -> None:
-        if self._file is None:
-            finished = parts(self.folder, self.name)
-            while self._parts < len(finished) and len(rows) < limit:
-                self._part(finished[self._parts], 0, rows)
-                self._parts += 1
-            if self._parts < len(finished):
-                return
         path = self.folder / self.name
-        try:
-            seen = path.stat()
-        except FileNotFoundError:
-            self._vanished()
-            return
-        if self._file is not None and (seen.st_ino != self._file or seen.st_size < self._offset):
-            self._changed(rows)
-            if self._file is None:
+        if self._file is not None:
+            try:
+                seen = path.stat()
+            except FileNotFoundError:
+                self._vanished()
                 return
-            seen = path.stat()
+            if (seen.st_ino != self._file or seen.st_size < self._offset) and not self._rotated():
+                return
+        while self._file is None:
+            finished = parts(self.folder, self.name)
+            if self._parts >= len(finished):
+                break
+            if not self._part(finished[self._parts], rows, limit):
+                return
+            self._parts += 1
         with open_file(self.folder, self.name) as file:
             self._file = os.fstat(file.fileno()).st_ino
             file.seek(self._offset)
-            while len(rows) < limit and (data := file.read(CHUNK)):
-                self._offset += len(data)
-                self._take(data, rows)
+            self._some(file, rows, limit)
 
     def _vanished(self) -> None:
         """Between two parts there is a moment without a newest one; else the run is gone."""
-        if self._file is not None and len(parts(self.folder, self.name)) == self._parts:
+        if len(parts(self.folder, self.name)) == self._parts:
             self.resets += 1
             self._clear()
 
-    def _changed(self, rows: list[dict[str, Any]]) -> None:
-        """The file has become a finished part, whose end is still to be read, or was replaced."""
-        finished = parts(self.folder, self.name)
-        if len(finished) <= self._parts:
-            self.resets += 1
-            self._clear()
-            return
-        self._part(finished[self._parts], self._offset, rows)
-        for part in finished[self._parts + 1 :]:
-            self._part(part, 0, rows)
-        self._parts = len(finished)
-        self._offset, self._rest = 0, b""
-        self._file = (self.folder / self.name).stat().st_ino
+    def _rotated(self) -> bool:
+        """Whether the file has become a finished part, whose end is still to be read; else it was
+        replaced, and what was read of it is void."""
+        self._file = None
+        if len(parts(self.folder, self.name)) > self._parts:
+            return True
+        self.resets += 1
+        self._clear()
+        return False
 
-    def _part(self, path: Path, offset: int, rows: list[dict[str, Any]]) -> None:
+    def _part(self, path: Path, rows: list[dict[str, Any]], limit: int) -> bool:
+        """Goes on with a finished part; whether that is done."""
         with (
             open_part(path) as file,
             # Of a damaged part there is what comes before the damage.
             contextlib.suppress(EOFError, zlib.error, gzip.BadGzipFile),
         ):
-            file.seek(offset)
-            while data := file.read1(CHUNK):
-                self._take(data, rows)
-        self._rest = b""
+            _skip(file, self._offset)
+            if not self._some(file, rows, limit):
+                return False
+        self._offset, self._rest = 0, b""
+        return True
+
+    def _some(self, file: BufferedReader[Any], rows: list[dict[str, Any]], limit: int) -> bool:
+        """Rows up to the limits; whether the file has no more."""
+        while len(rows) < limit and self._left > 0:
+            data = file.read1(CHUNK)
+            if not data:
+                return True
+            self._offset += len(data)
+            self._left -= len(data)
+            self._take(data, rows)
+        return False
 
     def _take(self, data: bytes, rows: list[dict[str, Any]]) -> None:
         lines = (self._rest + data).split(b"\n")
@@ -108,9 +121,30 @@ class RowsTail:
         if len(self._rest) > MAX_LINE:
             self._rest = b""
         for line in lines:
-            row = parse_row(line)
+            row = parse_row(line) if len(line) <= MAX_LINE else None
             if row is not None:
                 rows.append(row)
+
+
+def _skip(file: BufferedReader[Any], count: int) -> None:
+    """A compressed file has no other way to its middle."""
+    if file.seekable():
+        file.seek(count)
+        return
+    while count > 0 and (data := file.read1(min(CHUNK, count))):
+        count -= len(data)
+
+
+def slim(row: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a row that anybody may have written: short values, and not too many."""
+    kept = {name: value for name, value in list(row.items())[:MOST_FIELDS] if _is_short(value)}
+    return {name: value for name, value in kept.items() if len(name) <= MOST_TEXT}
+
+
+def _is_short(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= MOST_TEXT
+    return value is None or isinstance(value, int | float)
 
 
 class TextTail:

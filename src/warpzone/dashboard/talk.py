@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 from typing import Any
 
@@ -28,6 +27,7 @@ from warpzone.dashboard.messages import (
 )
 from warpzone.dashboard.peer import GoneError, ends, who
 from warpzone.run import control
+from warpzone.run.jsonl import encode
 
 LOG = logging.getLogger("warpzone.dashboard")
 
@@ -237,7 +237,7 @@ class Talk:
                         del news["runs"]
                     else:
                         listed = news["runs"]
-                    text = json.dumps(news)
+                    text = encode(news)
                 if text != said:
                     said = text
                     await self._push_one(text)
@@ -262,5 +262,5 @@ class Talk:
             if isinstance(message, bytes):
                 await asyncio.wait_for(self.socket.send_bytes(message), SEND)
             else:
-                text = message if isinstance(message, str) else json.dumps(message)
+                text = message if isinstance(message, str) else encode(message)
                 await asyncio.wait_for(self.socket.send_text(text), SEND)

@@ -9,8 +9,9 @@ from math import prod
 from pathlib import Path
 
 from warpzone.dashboard.messages import packed
+from warpzone.run.files import open_plain, own_folder
 from warpzone.run.names import WALL, WALL_PICTURES, WALL_WANTED
-from warpzone.run.opening import parse_json, read_file
+from warpzone.run.opening import MOST_JSON, parse_json, read_file
 
 MOST_BYTES = 64 << 20
 
@@ -19,7 +20,7 @@ class WallFile:
     """`wall/latest.bin` of one run."""
 
     def __init__(self, run: Path) -> None:
-        self.folder = run / WALL
+        self.run = run
         #: Goes up with every new file.
         self.version = 0
         self.message = b""
@@ -29,23 +30,25 @@ class WallFile:
         """Tells the run that somebody looks."""
         # A run whose folder is gone or not ours to write to has no wall, and that is all.
         with contextlib.suppress(OSError):
-            self.folder.mkdir(exist_ok=True)
-            wanted = self.folder / WALL_WANTED
-            wanted.touch()
-            os.utime(wanted)
+            own_folder(self.run / WALL)
+            handle = open_plain(self.run / WALL / WALL_WANTED, os.O_WRONLY)
+            try:
+                os.utime(handle)
+            finally:
+                os.close(handle)
 
     def read(self) -> None:
         """Takes up a new file if there is one."""
-        path = self.folder / WALL_PICTURES
+        name = Path(WALL) / WALL_PICTURES
         try:
-            seen = path.stat()
+            seen = (self.run / name).stat()
             if (seen.st_ino, seen.st_mtime) == self._seen or seen.st_size > MOST_BYTES:
                 return
-            data = read_file(self.folder, WALL_PICTURES, MOST_BYTES)
+            data = read_file(self.run, name, MOST_BYTES)
             text, _, pixels = data.partition(b"\n")
-            header = parse_json(text)
+            header = parse_json(text[:MOST_JSON])
             shape = header["shape"]
-            right = len(shape) == 4 and all(isinstance(side, int) for side in shape)
+            right = len(shape) == 4 and all(isinstance(side, int) and side > 0 for side in shape)
             if not right or prod(shape) != len(pixels):
                 return
         except (OSError, ValueError, KeyError, TypeError):

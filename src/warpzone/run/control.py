@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from warpzone.run.files import write_text
+from warpzone.run.files import append_text, own_folder, write_text
 from warpzone.run.names import ANSWERS, CONTROL, STATE
 from warpzone.run.opening import open_file, read_json
 from warpzone.run.reader import is_run
@@ -26,6 +26,8 @@ PLAIN = ("pause", "resume", "save", "stop", "evaluate", "video")
 MAX_BYTES = 4096
 #: Commands that may wait in an inbox.
 MAX_WAITING = 32
+#: Rights of the inbox: whoever can write there commands the run.
+PRIVATE = 0o700
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _WHO = re.compile(r"[\w .@:+\-\[\]]{1,80}")
@@ -82,7 +84,7 @@ def send(run: Path, command: Command) -> None:
     inbox = run / CONTROL
     if not is_run(run):
         raise CommandError("there is no such run")
-    inbox.mkdir(exist_ok=True)
+    own_folder(inbox, PRIVATE)
     if len(_waiting(inbox)) >= MAX_WAITING:
         raise CommandError(f"{MAX_WAITING} commands wait already; is the run still alive?")
     write_text(inbox / f"{command.id}.json", json.dumps(asdict(check(command))))
@@ -105,17 +107,19 @@ def take(run: Path) -> tuple[list[Command], list[str]]:
 def answer(run: Path, command: Command, result: str, message: str, **more: Any) -> None:
     """Writes down what became of a command: `done`, `refused` or `failed`."""
     row = {**asdict(command), "answered": time.time(), "result": result, "message": message, **more}
-    with (run / ANSWERS).open("a") as file:
-        file.write(json.dumps(row) + "\n")
+    append_text(run / ANSWERS, json.dumps(row) + "\n")
 
 
 def write_state(run: Path, state: dict[str, Any]) -> None:
     """Says what the run is doing. Replaced whole; not flushed to the disk, because a state that is
     older than the crash says nothing."""
     folder = run / CONTROL
-    folder.mkdir(exist_ok=True)
+    own_folder(folder, PRIVATE)
     temporary = folder / f".{STATE}"
-    temporary.write_text(json.dumps(state))
+    # Not written through what somebody may have put there, a link say.
+    temporary.unlink(missing_ok=True)
+    with temporary.open("x") as file:
+        file.write(json.dumps(state))
     temporary.replace(folder / STATE)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
 import shutil
+import stat
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from warpzone.rom.paths import publish
+from warpzone.run.opening import open_file
 
 #: Read at a time.
 BLOCK = 1 << 20
@@ -38,10 +41,37 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda temporary: _write(temporary, text))
 
 
+def open_plain(path: Path, flags: int) -> int:
+    """A descriptor to write to a file of a run, which is made if it is not there. OSError if it is
+    a link, which may lead anywhere, or no plain file: a run may come out of an archive."""
+    flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, "it is a link, which is not followed", str(path)) from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+    return handle
+
+
+def own_folder(path: Path, mode: int = 0o777) -> None:
+    """Makes a folder of a run if it is not there. OSError if it is a link. With a `mode` that keeps
+    others out, one that was made without it gets it now."""
+    path.mkdir(mode=mode, exist_ok=True)
+    info = path.lstat()
+    if not stat.S_ISDIR(info.st_mode):
+        raise OSError(errno.ELOOP, "it is a link, which is not followed", str(path))
+    if mode != 0o777 and stat.S_IMODE(info.st_mode) & ~mode:
+        path.chmod(mode)
+
+
 def append_text(path: Path, text: str) -> None:
     """Adds whole lines to a file, or nothing: what a full disk leaves of them is taken back. Half a
     line that a killed process left at the end is taken away first."""
-    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    handle = open_plain(path, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(handle).st_size
         whole = _end_of_lines(handle, size)
@@ -52,7 +82,6 @@ def append_text(path: Path, text: str) -> None:
             while rest:
                 rest = rest[os.write(handle, rest) :]
         except OSError:
-            # A device cannot be cut, and has no length to keep either.
             with contextlib.suppress(OSError):
                 os.ftruncate(handle, whole)
             raise
@@ -62,7 +91,7 @@ def append_text(path: Path, text: str) -> None:
 
 def sha256(path: Path) -> str:
     """The hash of a file's content, in hexadecimal."""
-    with path.open("rb") as file:
+    with open_file(path.parent, path.name) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ class RunFolder:
                 "--run-name"
             )
         path.mkdir(parents=True, exist_ok=True)
+        refuse_links(path)
         folder = cls(path)
         folder.lock()
         return folder
@@ -52,6 +54,7 @@ class RunFolder:
     @classmethod
     def reopen(cls, path: Path) -> RunFolder:
         """The folder of a run that goes on; `rewind` comes next."""
+        refuse_links(path)
         folder = cls(path)
         folder.lock()
         return folder
@@ -104,6 +107,19 @@ class RunFolder:
         content = save(tensors, metadata=text)
         write_atomically(path, lambda temporary: _write(temporary, content))
         return path
+
+
+def refuse_links(run: Path) -> None:
+    """Refuses to train in a folder with links in it or in the folders below: it may come from an
+    archive of somebody's, and training writes to all of them."""
+    below = [entry.path for entry in os.scandir(run) if entry.is_dir(follow_symlinks=False)]
+    for folder in (str(run), *below):
+        for entry in os.scandir(folder):
+            if entry.is_symlink():
+                raise ConfigError(
+                    f"{entry.path} is a link, and a run is not written through links; put what it "
+                    "leads to in its place"
+                )
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
+from warpzone.run.files import open_plain, own_folder
 from warpzone.run.names import LOG, LOGS
 
 _lock = threading.Lock()
@@ -22,8 +23,9 @@ def open_log(run: Path) -> None:
     close_log()
     with _lock, contextlib.suppress(OSError):
         folder = run / LOGS
-        folder.mkdir(exist_ok=True)
-        _file = (folder / LOG).open("a", buffering=1, errors="replace")
+        own_folder(folder)
+        handle = open_plain(folder / LOG, os.O_WRONLY | os.O_APPEND)
+        _file = os.fdopen(handle, "a", buffering=1, errors="replace")
 
 
 def note(text: str) -> None:

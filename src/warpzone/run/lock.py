@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from pathlib import Path
 
 from warpzone.config import ConfigError
+from warpzone.run.files import open_plain
 
 LOCK = ".lock"
 
@@ -14,7 +16,7 @@ class RunLock:
     """Held until it is closed or the process ends, however it does."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = (folder / LOCK).open("a")
+        self._file = os.fdopen(open_plain(folder / LOCK, os.O_WRONLY), "a")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.run.files import write_atomically, write_text
+from warpzone.run.opening import read_file
 from warpzone.run.sidecar import MOST_BYTES, OWN_HASH, encode, now, own_hash
 
 #: Files looked at below a root.
@@ -89,14 +90,13 @@ def _copy(source: Path, target: Path) -> None:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            return None
-        values = json.loads(path.read_text())
+        values = json.loads(read_file(path.parent, path.name, MOST_BYTES).decode())
+        if not isinstance(values, dict):
+            return {}
+        changed = OWN_HASH in values and values[OWN_HASH] != own_hash(values)
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(values, dict):
-        return {}
-    return None if OWN_HASH in values and values[OWN_HASH] != own_hash(values) else values
+    return None if changed else values
 
 
 def _lanes(values: dict[str, Any]) -> int:

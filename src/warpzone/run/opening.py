@@ -3,14 +3,28 @@ this moment, so whoever reads one goes through `open_file`, and has a bound on w
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
+import stat
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
 
 #: Bytes of a JSON document; those of a run have some KiB.
 MOST_JSON = 1 << 20
+#: Lists and objects inside each other; rows and documents have three or four.
+MOST_DEPTH = 64
+#: No count of ours comes near; beyond it a browser cannot count either.
+MOST_COUNT = 1 << 80
+
+#: What the system says of links that are not followed, in words.
+_LINKS = {
+    errno.ELOOP: "it is a link, which is not followed",
+    errno.ENOTDIR: "it lies behind a link, which is not followed, or in no folder",
+}
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class File(NamedTuple):
@@ -25,8 +39,31 @@ class File(NamedTuple):
 
 def open_file(run: Path, name: str | Path) -> BufferedReader:
     """Opens a file of a run's folder for reading; `name` is relative to the folder. Every file of a
-    run that somebody reads is opened here. OSError if it cannot be."""
-    return (run / name).open("rb")
+    run that somebody reads is opened here. OSError if it cannot be, if it or a folder on the way
+    from the run is a link, which may lead anywhere, and if it is a pipe or a device, which may have
+    no end."""
+    *folders, last = Path(name).parts
+    if ".." in folders or last == ".." or Path(name).is_absolute():
+        raise OSError(errno.EINVAL, "it is not inside the run", str(run / name))
+    handle = os.open(run, _FOLDER)
+    try:
+        for part in folders:
+            handle = _step(handle, part, _FOLDER | os.O_NOFOLLOW)
+        handle = _step(handle, last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a plain file", str(run / name))
+        return os.fdopen(handle, "rb")
+    except BaseException as error:
+        os.close(handle)
+        if isinstance(error, OSError) and error.errno in _LINKS:
+            raise OSError(error.errno, _LINKS[error.errno], str(run / name)) from error
+        raise
+
+
+def _step(folder: int, name: str, flags: int) -> int:
+    handle = os.open(name, flags, dir_fd=folder)
+    os.close(folder)
+    return handle
 
 
 def read_file(run: Path, name: str | Path, most: int) -> bytes:
@@ -34,17 +71,40 @@ def read_file(run: Path, name: str | Path, most: int) -> bytes:
     with open_file(run, name) as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise OSError(f"{run / name} has more than {most:,} bytes")
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(run / name))
     return data
 
 
 def parse_json(text: str | bytes) -> Any:
-    """JSON as it is in a run's folder: NaN and infinities, which JSON does not have, are None.
-    ValueError for what is none, and for what is nested too deeply."""
+    """JSON as it is in a run's folder. What nobody can work with is None: NaN, infinities (which
+    JSON does not have, but a large exponent makes one) and integers beyond all counts. ValueError
+    for what is no JSON, and for what is nested too deeply."""
     try:
-        return json.loads(text, parse_constant=_nothing)
+        return _clean(json.loads(text), MOST_DEPTH)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def _clean(value: Any, depth: int) -> Any:
+    kind = type(value)
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind is int:
+        return value if -MOST_COUNT < value < MOST_COUNT else None
+    if kind is str:
+        # Half a character, as JSON can spell it, can be written nowhere.
+        return value if value.isascii() else value.encode(errors="replace").decode()
+    if kind is dict or kind is list:
+        # Whoever writes it out again has less room on the stack than who read it.
+        if depth == 0:
+            raise ValueError("nested too deeply")
+        if kind is list:
+            return [_clean(part, depth - 1) for part in value]
+        return {
+            key if key.isascii() else _clean(key, 0): _clean(part, depth - 1)
+            for key, part in value.items()
+        }
+    return value
 
 
 def read_object(run: Path, name: str | Path, most: int = MOST_JSON) -> dict[str, Any]:
@@ -55,10 +115,10 @@ def read_object(run: Path, name: str | Path, most: int = MOST_JSON) -> dict[str,
     return value
 
 
-def read_json(run: Path, name: str | Path) -> dict[str, Any]:
+def read_json(run: Path, name: str | Path, most: int = MOST_JSON) -> dict[str, Any]:
     """A JSON object; empty if there is none that can be read."""
     try:
-        return read_object(run, name)
+        return read_object(run, name, most)
     except (OSError, ValueError):
         return {}
 
@@ -90,7 +150,3 @@ def listing(run: Path, below: str, suffixes: tuple[str, ...]) -> list[File]:
         except OSError:
             continue
     return sorted(found)
-
-
-def _nothing(_: str) -> None:
-    """What stands for NaN and infinities."""

@@ -11,7 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,11 @@ LIVE_FOR = 60.0
 MOST_FILES = 10_000
 #: Bytes at the end of a JSONL file among which its newest row is looked for.
 END = 16384
+#: Bytes of a line; a row has some KiB.
+MOST_LINE = 1 << 20
+#: Bytes that a compressed part may unpack to: so many, or so many times its size. Rows shrink to a
+#: tenth or so; what shrinks to a thousandth is no part of ours.
+UNPACKED, UNPACKED_RATIO = 16 << 20, 50
 #: The word that names the run that wrote last.
 LATEST = "latest"
 
@@ -200,22 +205,49 @@ def parts(folder: Path, name: str) -> list[Path]:
 
 
 @contextmanager
-def open_part(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
-    """A part of a JSONL file, as if it were not compressed."""
+def open_part(path: Path) -> Iterator[BufferedReader[Any]]:
+    """A part of a JSONL file, as if it were not compressed. What unpacks to far more than rows do
+    counts as damaged from there on (BadGzipFile)."""
     with open_file(path.parent, path.name) as file:
         if path.suffix == ".gz":
-            with gzip.GzipFile(fileobj=file) as packed:
+            size = os.fstat(file.fileno()).st_size
+            with BufferedReader(_Unpacked(file, max(UNPACKED, UNPACKED_RATIO * size))) as packed:
                 yield packed
         else:
             yield file
 
 
+class _Unpacked(RawIOBase):
+    """The content of a gzip file, up to a number of bytes."""
+
+    def __init__(self, file: BufferedReader, most: int) -> None:
+        self._packed = gzip.GzipFile(fileobj=file)
+        self._left = most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._left <= 0:
+            raise gzip.BadGzipFile("it unpacks to too much")
+        data = self._packed.read1(min(len(buffer), self._left))
+        buffer[: len(data)] = data
+        self._left -= len(data)
+        return len(data)
+
+
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of one part; of a damaged one those before the damage, then one that is torn."""
+    """The lines of one part; of a damaged one those before the damage, then one that is torn. So is
+    a line that is too long for a row."""
     with open_part(path) as file:
         try:
-            for line in file:
-                yield line.decode(errors="replace")
+            while line := file.readline(MOST_LINE):
+                if len(line) < MOST_LINE or line.endswith(b"\n"):
+                    yield line.decode(errors="replace")
+                    continue
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(MOST_LINE)
+                yield ""
         except (EOFError, zlib.error, gzip.BadGzipFile):
             yield ""
 

@@ -9,9 +9,11 @@ import functools
 import gzip
 import shutil
 from pathlib import Path
+from typing import Any
 
 from warpzone.run.files import write_atomically
 from warpzone.run.jsonl import JsonLines
+from warpzone.run.opening import open_file
 from warpzone.run.reader import parse_row, parts, read_lines
 
 
@@ -62,11 +64,16 @@ def _split(path: Path, global_step: int) -> tuple[list[str], int, bool]:
         row = parse_row(line) if line.endswith("\n") else None
         if row is None:
             torn = True
-        elif (row.get("global_step") or 0) > global_step:
+        elif _step(row) > global_step:
             gone += 1
         else:
             kept.append(line)
     return kept, gone, torn
+
+
+def _step(row: dict[str, Any]) -> float:
+    step = row.get("global_step")
+    return step if isinstance(step, int | float) else 0
 
 
 def _replace(path: Path, kept: list[str]) -> None:
@@ -84,7 +91,10 @@ def _replace(path: Path, kept: list[str]) -> None:
 
 
 def _pack(plain: Path, packed: Path) -> None:
-    with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=6) as target:
+    with (
+        open_file(plain.parent, plain.name) as source,
+        gzip.open(packed, "wb", compresslevel=6) as target,
+    ):
         shutil.copyfileobj(source, target)
 
 

@@ -10,6 +10,7 @@ import pickletools
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -93,17 +94,27 @@ def read_weights(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """A state file: tensors, numbers, text, and lists and dictionaries of them. Never unpickles."""
-    size = path.stat().st_size
+    """A state file: tensors, numbers, text, and lists and dictionaries of them. Never unpickles.
+    What is looked at is what is loaded: one descriptor serves for both."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path.parent, path.name) as file:
+            return _read_state(path, file)
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror}") from error
+
+
+def _read_state(path: Path, file: BufferedReader) -> dict[str, Any]:
+    size = os.fstat(file.fileno()).st_size
+    try:
+        with zipfile.ZipFile(file) as archive:
             _look_at_parts(path, archive, size)
     except CheckpointError:
         raise
     except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{path.name} is cut off or no state file") from error
+    file.seek(0)
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        state = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError) as error:
         raise CheckpointError(f"{path.name} holds what a state file must not hold") from error
     except (EOFError, AttributeError, IndexError, OSError, MemoryError, RecursionError) as error:

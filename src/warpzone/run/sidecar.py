@@ -4,6 +4,7 @@ is written last, so a checkpoint is there once its side-car is."""
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import re
@@ -14,6 +15,7 @@ from typing import Any, Literal, cast
 
 from warpzone.config import ConfigError, TrainConfig, from_dict
 from warpzone.env.stages import parse_stages, stage_name
+from warpzone.run.opening import read_file
 
 VERSION = 2
 #: Version 1 has no hash of its own.
@@ -149,16 +151,15 @@ def now() -> str:
 def read_sidecar(path: Path) -> Sidecar:
     """Reads and checks a side-car; CheckpointError says what is wrong with it."""
     try:
-        if not path.is_file():
-            raise CheckpointError("it has no side-car")
-        if path.stat().st_size > MOST_BYTES:
-            raise CheckpointError(f"its side-car is larger than {MOST_BYTES >> 20} MiB")
-        text = path.read_text()
+        return decode(read_file(path.parent, path.name, MOST_BYTES).decode())
+    except FileNotFoundError as error:
+        raise CheckpointError("it has no side-car") from error
     except UnicodeDecodeError as error:
         raise CheckpointError("its side-car is not JSON") from error
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise CheckpointError(f"its side-car is larger than {MOST_BYTES >> 20} MiB") from error
         raise CheckpointError(f"its side-car cannot be read: {error.strerror}") from error
-    return decode(text)
 
 
 def decode(text: str) -> Sidecar:

@@ -74,6 +74,26 @@ def test_only_listed_videos_are_sent(server: Dashboard, name: str) -> None:
     assert server.get(f"/video/{'0' * 16}/best.gif")[0] == 404
 
 
+def test_a_listed_video_that_becomes_a_link_is_not_sent(server: Dashboard) -> None:
+    videos = server.folder / "one" / "videos"
+    videos.mkdir()
+    (videos / "later.gif").write_bytes(b"a video" * 20_000)
+    talk = server.talk()
+    run = talk.run()
+    talk.say({"type": "watch", "runs": [run]})
+    talk.hear("news")
+    status, headers, body = server.get(f"/video/{run}/later.gif")
+    assert (status, body) == (200, b"a video" * 20_000)
+    assert headers["content-type"] == "image/gif"
+    (videos / "later.gif").unlink()
+    (videos / "later.gif").symlink_to(server.folder.parent / "secret.json")
+    status, _, body = server.get(f"/video/{run}/later.gif")
+    assert status == 404
+    assert SECRET.encode() not in body
+    (videos / "later.gif").unlink()
+    videos.rmdir()
+
+
 @pytest.mark.parametrize("run", ["../secret", "..", "one", "0" * 16, "", "a" * 500])
 def test_runs_are_named_by_ids_only(server: Dashboard, run: str) -> None:
     talk = server.talk(TOKEN)

@@ -93,16 +93,21 @@ class Watch:
             return
         path = str(arguments[0])
         if path.startswith(self.below):
-            (self.through if self._is_ours() else self.past).add(os.path.relpath(path, self.below))
+            ours = self._ours()
+            (self.past if ours is None else self.through).add(
+                os.path.relpath(ours or path, self.below)
+            )
 
     @staticmethod
-    def _is_ours() -> bool:
+    def _ours() -> Path | None:
+        """What `open_file` was asked for. It opens the folder by its path, and the file from
+        there."""
         frame = sys._getframe(2)
         while frame is not None:
             if frame.f_code is open_file.__code__:
-                return True
+                return Path(frame.f_locals["run"]) / frame.f_locals["name"]
             frame = frame.f_back  # type: ignore[assignment]
-        return False
+        return None
 
     def during(self, act: Callable[[], object]) -> set[str]:
         """What was opened through `open_file`; nothing may be opened past it."""
