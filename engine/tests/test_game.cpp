@@ -218,6 +218,31 @@ void test_shaping() {
   CHECK_EQ(totals.shaping, 0);
 }
 
+/// A step's reward is clipped as a whole, at both ends; without a clip it is what it is.
+void test_clip() {
+  const auto reward_of = [](float clip, int pixels, bool flag, bool death) {
+    Rules rules;
+    rules.weights = {1, -2, 100, -50, clip};
+    const Ram ram = playing();
+    Episode episode = begin_episode(ram.data(), 0, 0);
+    StepTotals totals;
+    totals.pixels = pixels;
+    totals.flag = flag;
+    totals.death = death;
+    return finish_step(rules, episode, totals);
+  };
+  CHECK_EQ(reward_of(15, 12, false, false), 10);
+  CHECK_EQ(reward_of(15, 16, false, false), 14);
+  CHECK_EQ(reward_of(15, 18, false, false), 15);
+  CHECK_EQ(reward_of(15, 0, true, false), 15);
+  CHECK_EQ(reward_of(15, 0, false, true), -15);
+  CHECK_EQ(reward_of(15, 40, false, true), -12);
+  CHECK_EQ(reward_of(1, 0, false, false), -1);
+  CHECK_EQ(reward_of(0, 18, false, false), 16);
+  CHECK_EQ(reward_of(0, 0, true, false), 98);
+  CHECK_EQ(reward_of(0, 0, false, true), -52);
+}
+
 void test_ends() {
   const auto done = [](int stage, bool on_life, auto change) {
     Rules rules;
@@ -338,6 +363,7 @@ int main() {
   test_gym_reward();
   test_progress();
   test_shaping();
+  test_clip();
   test_ends();
   test_scenes();
   CHECK_THROWS(std::invalid_argument, require_super_mario_bros(Cartridge{}));

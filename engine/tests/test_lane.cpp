@@ -195,6 +195,30 @@ void test_limits(const CartridgePtr& cart) {
   CHECK(idle.info_of(0, column::kSteps) > 10);
 }
 
+/// A death in the very step of a limit is a death: nothing was cut short, and nothing follows.
+void test_end_at_limit(const CartridgePtr& cart) {
+  LaneConfig config = small_config();
+  Rig free(config, cart, {{0}});
+  free.reset();
+  CHECK(play_to_end(free, 1));
+  CHECK(free.terminated[0] && !free.truncated[0]);
+  const int steps = free.info_of(0, column::kSteps);
+  const auto ends = [&](int time_limit, int stagnation_limit) {
+    LaneConfig limited = config;
+    limited.time_limit = time_limit;
+    limited.stagnation_limit = stagnation_limit;
+    Rig rig(limited, cart, {{0}});
+    rig.reset();
+    CHECK(play_to_end(rig, 1));
+    CHECK(rig.terminated[0] != rig.truncated[0]);
+    return std::pair<int, bool>(rig.info_of(0, column::kSteps), rig.terminated[0]);
+  };
+  CHECK(ends(steps, 0) == std::pair(steps, true));
+  CHECK(ends(steps - 1, 0) == std::pair(steps - 1, false));
+  // Whatever the stagnation limit, an episode ends in one way only.
+  for (int limit = 1; limit < 8; ++limit) CHECK(ends(0, limit).first <= steps);
+}
+
 void test_start_delay(const CartridgePtr& cart) {
   LaneConfig config = small_config();
   config.delay_low = 3;
@@ -299,6 +323,7 @@ int main() {
     test_stack_and_skip(cart);
     test_autoreset(cart);
     test_limits(cart);
+    test_end_at_limit(cart);
     test_start_delay(cart);
     test_game_over(cart);
     test_twins(cart);
