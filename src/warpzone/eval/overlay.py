@@ -13,7 +13,7 @@ from PIL import ImageDraw, ImageFont
 from warpzone.env.actions import BUTTONS
 from warpzone.env.options import GRIDS
 from warpzone.eval.performance import Shot
-from warpzone.media.pictures import enlarge
+from warpzone.media.pictures import enlarge, ram_block
 
 Image = NDArray[np.uint8]
 
@@ -26,8 +26,6 @@ FAINT = (92, 99, 112)
 HOT = (255, 92, 80)
 COOL = (98, 168, 255)
 ENDS = {"flag": (90, 220, 120), "death": (255, 70, 60), "stuck": (255, 205, 60)}
-#: Rows of the block that RAM is shown as.
-RAM_ROWS = 32
 #: Steps that the curve of the value goes back.
 HISTORY = 96
 
@@ -149,7 +147,7 @@ def visible(seen: Image) -> Image:
     if height == 3 * width:
         return np.ascontiguousarray(np.moveaxis(seen.reshape(3, width, width), 0, -1))
     if (height, width) == GRIDS["ram"]:
-        return seen.reshape(RAM_ROWS, -1)
+        return ram_block(seen)
     if (height, width) == GRIDS["tiles"]:
         return (seen.astype(np.float32) * (255.0 / max(1, int(seen.max())))).astype(np.uint8)
     return seen

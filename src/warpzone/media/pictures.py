@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Image = NDArray[np.uint8]
+#: Rows of the block that RAM is shown as.
+RAM_ROWS = 32
 
 
 def enlarge(image: Image, factor: int) -> Image:
@@ -102,3 +104,8 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def ram_block(rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Rows of RAM, `[..., 1, 2048]`, as blocks of 32 x 64 bytes that can be looked at."""
+    return rows.reshape(*rows.shape[:-2], RAM_ROWS, -1)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from warpzone.env.actions import action_table
 from warpzone.env.infos import COLUMN
+from warpzone.media.pictures import ram_block
 from warpzone.observers.observer import ObservedRun, Observer
 from warpzone.run.names import WALL, WALL_PICTURES, WALL_WANTED
 
@@ -64,6 +65,7 @@ def write_wall(run: ObservedRun, collected: Collected, lanes: int, steps: int, n
     begin = config.frame_stack - 1 + first
     frames = rollout.frames[begin : begin + steps].index_select(1, index).cpu().numpy()
     frames = gray(frames) if config.color else frames
+    frames = ram_block(frames) if config.observation == "ram" else frames
     values = rollout.values[first:].index_select(1, index).cpu().numpy()
     actions = rollout.actions[first:].index_select(1, index).cpu().numpy()
     header = {

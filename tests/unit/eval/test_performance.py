@@ -112,6 +112,9 @@ def test_observations_of_other_kinds_are_shown() -> None:
     tiles = np.zeros((13, 16), np.uint8)
     tiles[3, 4] = 2
     assert visible(tiles).max() == 255
+    ram = np.arange(2048, dtype=np.uint16).astype(np.uint8).reshape(1, 2048)
+    assert visible(ram).shape == (32, 64)
+    assert visible(ram).tobytes() == ram.tobytes()
     gray = np.ones((84, 84), np.uint8)
     assert visible(gray) is gray
 

@@ -43,5 +43,13 @@ def test_a_lane_is_one_picture_whatever_it_sees(tmp_path: Path) -> None:
         text, _, pixels = (run.folder.path / WALL / WALL_PICTURES).read_bytes().partition(b"\n")
         assert json.loads(text)["shape"] == [8, 2, 36, 36]
         found.append(np.frombuffer(pixels, np.uint8).reshape(8, 2, 36, 36)[0].astype(int))
+    run = Run(tiny(runs_dir=str(tmp_path), run_name="ram", observation="ram"))
+    try:
+        (run.folder.path / WALL).mkdir()
+        write_wall(run, run._played(), 2, 8, 1)
+    finally:
+        run.close()
+    text = (run.folder.path / WALL / WALL_PICTURES).read_bytes().partition(b"\n")[0]
+    assert json.loads(text)["shape"] == [8, 2, 32, 64]
     assert found[0].std() > 10
     assert abs(found[0] - found[1]).max() <= 3
