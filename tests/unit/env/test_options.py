@@ -1,7 +1,7 @@
 """Options are checked before the engine sees them; buffers are never taken from a caller."""
 
 import pickle
-from dataclasses import astuple, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -65,9 +65,10 @@ def test_reward_terms_have_one_name() -> None:
     """What Python calls a weight is what the engine calls it, and arrives there as it is."""
     engine = [name for name in vars(_engine.RewardWeights) if not name.startswith("_")]
     assert engine == [term.name for term in fields(RewardWeights)]
-    weights = RewardWeights(*(index + 0.5 for index in range(len(engine) - 1)), 7)
-    given = weights.to_engine()
-    assert [getattr(given, name) for name in engine] == [*astuple(weights)]
+    values: dict[str, Any] = {name: index + 0.5 for index, name in enumerate(engine)}
+    values["milestone_interval"] = 7
+    given = RewardWeights(**values).to_engine()
+    assert {name: getattr(given, name) for name in engine} == values
 
 
 def test_the_engine_refuses_fields_by_name() -> None:
