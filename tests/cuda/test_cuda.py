@@ -52,7 +52,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, variant: str, overlap: bool) -> N
 
     def learn(run: Run) -> Any:
         run.evaluated_at = run.global_step
-        run._evaluate = lambda progress: None  # type: ignore[method-assign]
+        run.evaluate = lambda progress: None  # type: ignore[method-assign]
         return run.train(Progress(run.config, ""))
 
     train(config.replace(max_steps=2048), make_observers, Stop(), learn)
@@ -118,7 +118,7 @@ def test_the_monitor_sees_the_gpu(tmp_path: Path) -> None:
     config = tiny(**SIZES, runs_dir=str(tmp_path), run_name="run", monitor_interval=0.05)
     config = config.replace(max_steps=512 * 40)
     run = Run(config, make_observers(config))
-    run._evaluate = lambda progress: None  # type: ignore[method-assign]
+    run.evaluate = lambda progress: None  # type: ignore[method-assign]
     run.train(Progress(config, ""))
     last = rows_of(tmp_path / "run")[-1]
     assert last["gpu_mem_used_mb"] > 100

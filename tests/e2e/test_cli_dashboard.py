@@ -69,10 +69,10 @@ def test_a_dashboard_beside_a_run(tmp_path: Path) -> None:
         folder=SimpleNamespace(path=tmp_path), config=SimpleNamespace(runs_dir=str(tmp_path))
     )
     served = DashboardObserver(TrainConfig(dashboard=True, dashboard_port=0))
-    served.started(run)  # type: ignore[arg-type]
+    served.started(run)
     assert served.process is not None
     wait_until(served.port, there=True)
-    served.ended(run, "normal")  # type: ignore[arg-type]
+    served.ended(run, "normal")
     assert served.process.poll() is not None
     assert not listens(served.port)
 
@@ -89,8 +89,8 @@ def test_a_token_from_the_environment_is_not_printed(
         folder=SimpleNamespace(path=tmp_path), config=SimpleNamespace(runs_dir=str(tmp_path))
     )
     served = DashboardObserver(TrainConfig(dashboard=True, control=True, dashboard_port=0))
-    served.started(run)  # type: ignore[arg-type]
-    served.ended(run, "normal")  # type: ignore[arg-type]
+    served.started(run)
+    served.ended(run, "normal")
     said = capfd.readouterr().err
     assert (served.token in said) is not bool(given)
     assert ("that of WARPZONE_DASHBOARD_TOKEN" in said) is bool(given)

@@ -80,6 +80,8 @@ def test_terminal_observation_is_the_last_of_the_old_episode() -> None:
         assert info["TimeLimit.truncated"] is True
         assert info["x_pos"] == wanted[4]["x_pos"][lane]
         assert np.array_equal(info["enemies"], wanted[4]["enemies"][lane])
+    assert isinstance(obs, np.ndarray)
+    assert isinstance(first, np.ndarray)
     assert np.array_equal(obs, first)
     assert env.get_images()[0].shape == (240, 256, 3)  # type: ignore[union-attr]
     assert env.env_method("ram", indices=[1])[0].shape == (2048,)
@@ -106,11 +108,13 @@ def test_cleanrl_style_loop() -> None:
     )
     envs = gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)
     shape, steps = envs.single_observation_space.shape, 60
+    assert shape is not None
+    assert isinstance(envs.single_action_space, gymnasium.spaces.Discrete)
     policy = torch.nn.Sequential(
         torch.nn.Conv2d(shape[0], 8, 8, stride=4),
         torch.nn.ReLU(),
         torch.nn.Flatten(),
-        torch.nn.LazyLinear(envs.single_action_space.n),
+        torch.nn.LazyLinear(int(envs.single_action_space.n)),
     )
     stored = torch.zeros((steps, 4, *shape), dtype=torch.uint8)
     dones = torch.zeros((steps, 4))

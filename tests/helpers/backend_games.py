@@ -173,9 +173,10 @@ def third_breaks() -> Walk:
     """Only two can be had; they say when they are closed."""
     if len(MADE) == 2:
         raise OSError("no third cartridge")
-    MADE.append(Walk())
-    MADE[-1].close = lambda: CLOSED.append(1)  # type: ignore[method-assign]
-    return MADE[-1]
+    walk = Walk()
+    walk.close = lambda: CLOSED.append(1)  # type: ignore[method-assign]
+    MADE.append(walk)
+    return walk
 
 
 def stub() -> Stub:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 TOKEN = "a-token-of-twenty-letters"
 #: Seconds until something that must happen counts as not happening; busy machines are slow.
@@ -100,8 +101,10 @@ class Dashboard:
             link.close()
 
     def socket(self, origin: str | None = None, **more: Any) -> ClientConnection:
-        words = {"max_size": None, "open_timeout": PATIENCE, "legacy": True, **more}
-        return connect(f"ws://127.0.0.1:{self.port}/ws", origin=origin, **words)
+        words: dict[str, Any] = {"max_size": None, "open_timeout": PATIENCE, "legacy": True, **more}
+        sent = None if origin is None else Origin(origin)
+        link: ClientConnection = connect(f"ws://127.0.0.1:{self.port}/ws", origin=sent, **words)
+        return link
 
     def talk(self, token: str = "") -> Talk:
         return Talk(self.socket(), token)

@@ -52,8 +52,10 @@ BASE: dict[str, Any] = {
     "wall_lanes": 0,
 }
 #: What a row says about the machine and not about the run.
-CLOCKS = ("time", "seconds", "eta", "env_steps", "env_frames", "updates_per", "update_time")
-CLOCKS += ("rollout_time", "learn_time", "replay_sample_")
+CLOCKS = (
+    *("time", "seconds", "eta", "env_steps", "env_frames", "updates_per", "update_time"),
+    *("rollout_time", "learn_time", "replay_sample_"),
+)
 #: Calls by which lanes are told something.
 TOLD = ("set_stage_weights", "set_restart_share", "set_script", "force", "set_reward_weights")
 

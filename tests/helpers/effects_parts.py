@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 import tempfile
+import time
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -223,7 +224,7 @@ def wall(**changes: Any) -> list[Any]:
     def watch(config: TrainConfig) -> list[Any]:
         return [Looking(config.wall_lanes, config.wall_rate)] if config.wall_lanes else []
 
-    fake = SimpleNamespace(monotonic=lambda: float(next(clock)), time=walls.time.time)
+    fake = SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time)
     with patch.object(walls, "time", fake):
         run_in_place(watch, **changes)
     return shapes

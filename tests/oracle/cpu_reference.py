@@ -271,9 +271,9 @@ class Cpu:
         elif name in ("INC", "DEC"):
             self.write(at, self.nz(self.read(at) + (1 if name == "INC" else -1)))
         elif name in ("INX", "INY", "DEX", "DEY"):
-            register = name[2].lower()
+            counter = name[2].lower()
             change = 1 if name[0] == "I" else -1
-            setattr(self, register, self.nz(getattr(self, register) + change))
+            setattr(self, counter, self.nz(getattr(self, counter) + change))
         elif name in ("TAX", "TAY", "TXA", "TYA", "TSX"):
             setattr(self, name[2].lower(), self.nz(getattr(self, name[1].lower())))
         elif name == "TXS":

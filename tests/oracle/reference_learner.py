@@ -57,7 +57,8 @@ class Change:
         wide = np.pad(pictures, ((0, 0), (reach, reach), (reach, reach)), mode="edge")
         top, left = reach + self.down, reach + self.right
         moved = wide[:, top : top + height, left : left + width]
-        return np.round(np.clip(moved * self.bright, 0, 255)).astype(np.uint8)
+        changed: NDArray[np.uint8] = np.round(np.clip(moved * self.bright, 0, 255)).astype(np.uint8)
+        return changed
 
 
 class ReferenceLearner:

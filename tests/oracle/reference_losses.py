@@ -87,7 +87,9 @@ def losses(samples: list[Sample], config: TrainConfig, bonus: float) -> Losses:
     total = policy + config.value_coef * value - bonus * entropy
     return Losses(
         total,
-        *(float(part.detach()) for part in (policy, value, entropy)),
+        float(policy.detach()),
+        float(value.detach()),
+        float(entropy.detach()),
         sum(kls) / count,
         sum(outside) / count,
     )

@@ -21,7 +21,8 @@ def gru_step(module: Gru, x: Tensor, h: Tensor) -> Tensor:
     """torch.nn.GRUCell with the module's weights."""
     cell = nn.GRUCell(x.shape[0], h.shape[0]).double()
     _load(cell, module)
-    return cell(x[None], h[None])[0].detach()
+    moved: Tensor = cell(x[None], h[None])
+    return moved[0].detach()
 
 
 def lstm_step(module: Lstm, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,7 +82,7 @@ def attention(module: RelativeAttention, window: list[Tensor]) -> Tensor:
     """Dai et al. 2019: A_ij = q_i k_j + q_i W_R R_{i-j} + u k_j + v W_R R_{i-j}, for the last i."""
     size = window[-1].shape[0]
     width = size // module.heads
-    w_k, w_v = w(module.key_value).split(size)
+    w_k, w_v = torch.split(w(module.key_value), size)
     u, v = module.content_bias.double(), module.position_bias.double()
     mixed = []
     for head in range(module.heads):
@@ -110,8 +111,8 @@ def sinusoid(distance: int, size: int) -> Tensor:
 def gate(module: Gate, x: Tensor, y: Tensor) -> Tensor:
     """Parisotto et al. 2020, GRU-type gating: r, z, h_hat, (1 - z) x + z h_hat."""
     size = x.shape[0]
-    w_r, w_z, w_g = w(module.from_y).split(size)
-    u_r, u_z = w(module.from_x).split(size)
+    w_r, w_z, w_g = torch.split(w(module.from_y), size)
+    u_r, u_z = torch.split(w(module.from_x), size)
     r = torch.sigmoid(w_r @ y + u_r @ x)
     z = torch.sigmoid(w_z @ y + u_z @ x - module.bias.double())
     h = torch.tanh(w_g @ y + w(module.from_reset) @ (r * x))

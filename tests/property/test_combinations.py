@@ -21,10 +21,12 @@ from warpzone.train.saving import state_of
 
 UPDATES = 3
 #: Sums of the same numbers in another order.
-CLOSE = {"rtol": 1e-3, "atol": 1e-4}
+CLOSE: dict[str, Any] = {"rtol": 1e-3, "atol": 1e-4}
 #: What a row says about the machine and not about the run.
-CLOCKS = ("time", "seconds", "eta", "env_steps", "env_frames", "updates_per", "update_time")
-CLOCKS += ("rollout_time", "learn_time", "replay_sample_")
+CLOCKS = (
+    *("time", "seconds", "eta", "env_steps", "env_frames", "updates_per", "update_time"),
+    *("rollout_time", "learn_time", "replay_sample_"),
+)
 PER = {"algo": "vtrace", "per": True, "per_memory_gb": 0.002, "per_segments": 5}
 #: One of each line, in all combinations.
 FEATURES: dict[str, list[dict[str, Any]]] = {

@@ -52,7 +52,7 @@ NUMBERS = {
     # An update is a tenth of the run, or next to nothing of it.
     "max_steps": st.sampled_from([240, 10**6]),
 }
-PICTURES = st.sampled_from(
+PICTURES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [
         {"observation": "tiles"},
         {"observation": "tiles", "augment_shift": 2},
@@ -61,7 +61,7 @@ PICTURES = st.sampled_from(
 )
 MEMORIES = st.sampled_from(["gru", "lstm", "gtrxl"])
 #: How a rollout is divided: minibatches of whole lanes, whole optimiser steps.
-PARTS = st.sampled_from(
+PARTS: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [
         {"minibatch": LANES * STEPS},
         {"minibatch": 2 * STEPS},
@@ -161,12 +161,16 @@ def check(config: TrainConfig, progress: list[float]) -> None:
 def close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], moved: float) -> None:
     assert found.keys() == expected.keys()
     for name, weight in expected.items():
+
+        def named(text: str, name: str = name) -> str:
+            return f"{name}: {text}"
+
         torch.testing.assert_close(
             found[name].double(),
             weight.double(),
             rtol=0,
             atol=TOLERANCE * moved + 1e-6,
-            msg=lambda text, name=name: f"{name}: {text}",
+            msg=named,
         )
 
 

@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -202,7 +203,12 @@ def test_resuming_goes_on_with_the_same_bits(on_device: bool) -> None:
             (*ours[1:], *ours.rollout[:-1]), (*theirs[1:], *theirs.rollout[:-1]), strict=True
         )
         assert all(torch.equal(one, two) for one, two in pairs)
-    timeless = {"sample_ms": 0.0, "search_ms": 0.0, "gather_ms": 0.0, "copy_ms": 0.0}
+    timeless: dict[str, Any] = {
+        "sample_ms": 0.0,
+        "search_ms": 0.0,
+        "gather_ms": 0.0,
+        "copy_ms": 0.0,
+    }
     assert replace(replay.stats(), **timeless) == replace(other.stats(), **timeless)
 
 
@@ -258,7 +264,7 @@ def test_statistics() -> None:
         ({"memory_bytes": 10}, "cannot hold one segment"),
     ],
 )
-def test_nonsense_is_refused(change: dict[str, float], message: str) -> None:
+def test_nonsense_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(spec_for(8), **change)
     with pytest.raises(ValueError, match="nothing to replay yet"):

@@ -1,6 +1,7 @@
 """The return estimators against the papers' sums, and what must hold between them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import reference_returns as slow
@@ -14,7 +15,7 @@ from warpzone.algo.returns import Steps
 
 PROPERTY = settings(max_examples=60, deadline=None)
 #: float64 on both sides: what is left is the order of additions.
-CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def test_gae_is_the_papers_sum(case: Case) -> None:
     result = returns.gae(case.steps, gamma=case.gamma, lam=case.lam)
     for b in range(case.log_rho.shape[1]):
         expected = slow.gae(case.lane(b), case.gamma, case.lam)
-        np.testing.assert_allclose(result.advantages[:, b], expected, **CLOSE)
+        np.testing.assert_allclose(result.advantages[:, b].numpy(), expected, **CLOSE)
     torch.testing.assert_close(result.targets, case.steps.values + result.advantages)
 
 
@@ -71,8 +72,8 @@ def test_vtrace_is_the_papers_sum(case: Case, rho_bar: float, c_bar: float) -> N
     for b in range(case.log_rho.shape[1]):
         log_rho = case.log_rho[:, b].numpy()
         expected = slow.vtrace(case.lane(b), log_rho, case.gamma, case.lam, rho_bar, c_bar)
-        np.testing.assert_allclose(result.targets[:, b], expected[0], **CLOSE)
-        np.testing.assert_allclose(result.advantages[:, b], expected[1], **CLOSE)
+        np.testing.assert_allclose(result.targets[:, b].numpy(), expected[0], **CLOSE)
+        np.testing.assert_allclose(result.advantages[:, b].numpy(), expected[1], **CLOSE)
 
 
 @PROPERTY
@@ -81,7 +82,7 @@ def test_on_policy_vtrace_is_the_n_step_return(case: Case) -> None:
     result = returns.vtrace(case.steps, torch.zeros_like(case.log_rho), gamma=case.gamma)
     for b in range(case.log_rho.shape[1]):
         expected = slow.n_step_return(case.lane(b), case.gamma)
-        np.testing.assert_allclose(result.targets[:, b], expected, **CLOSE)
+        np.testing.assert_allclose(result.targets[:, b].numpy(), expected, **CLOSE)
 
 
 @PROPERTY

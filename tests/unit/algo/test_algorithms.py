@@ -34,7 +34,7 @@ def learned(name: str, played: tuple[TrainConfig, Agent, Rollout]) -> tuple[Loss
     batches = LaneBatches(Network(config, agent, CPU), rollout, algorithm.prepare(rollout))
     losses = algorithm.loss(batches.batch(torch.arange(rollout.lanes)), torch.tensor(0.01))
     agent.zero_grad()
-    losses.total.backward()
+    losses.total.backward()  # type: ignore[no-untyped-call]
     gradients = [part.grad.flatten() for part in agent.parameters() if part.grad is not None]
     return losses, torch.cat(gradients).tolist()
 

@@ -201,8 +201,8 @@ def test_the_average_follows_and_can_be_saved() -> None:
     expected = module.weight.detach().clone()
     for n in range(4):
         module.weight.data.add_(1.0)
-        module.running_mean.add_(1.0)  # type: ignore[union-attr, operator]
-        module.num_batches_tracked.add_(1)  # type: ignore[union-attr, operator]
+        module.running_mean.add_(1.0)  # type: ignore[union-attr]
+        module.num_batches_tracked.add_(1)  # type: ignore[union-attr]
         ema.update(module)
         decay = min(0.5, (1 + n) / (10 + n))
         expected = decay * expected + (1 - decay) * module.weight.detach()

@@ -72,7 +72,7 @@ def test_no_display(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     assert checks(capsys)[1]["display"]["detail"] == "DISPLAY=:7"
     monkeypatch.delenv("DISPLAY")
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    monkeypatch.setattr(doctor.sys, "platform", "linux")
+    monkeypatch.setattr("warpzone.cli.doctor.sys.platform", "linux")
     assert "--out" in checks(capsys)[1]["display"]["advice"]
 
 

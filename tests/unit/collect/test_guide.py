@@ -40,7 +40,11 @@ def _copy(part: Any) -> Any:
 def same(first: Rollout, second: Rollout) -> bool:
     """Whether two rollouts are one, bit by bit."""
     pairs = zip(first, second, strict=True)
-    return all(torch.equal(a, b) for a, b in pairs if isinstance(a, torch.Tensor))
+    return all(
+        torch.equal(a, b)
+        for a, b in pairs
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)
+    )
 
 
 def walker(config: TrainConfig, action: int) -> Any:
@@ -168,14 +172,14 @@ def test_archived_starts_lead_through_what_was_seen() -> None:
     last = (np.zeros_like(obs), np.zeros_like(info))
     vector.reset(None, obs, info)
     # Every forced step comes from the archive here: what follows it is what the moment showed.
-    seen = {}
+    seen: dict[bytes, int] = {}
     for number, moment in archive.moments.items():
         vector.load(0, moment.state)
         vector.observe(0, obs[0])
         frames = [obs[0, 0].copy()]
         vector.force([0], moment.masks)
         for _ in range(config.frame_stack - 1):
-            vector.step(np.zeros(1, np.int64), obs, reward, *ends, info, *last)
+            vector.step(np.zeros(1, np.int64), obs, reward, ends[0], ends[1], info, *last)
             frames.append(obs[0, 0].copy())
         seen[np.array(frames).tobytes()] = number
     checked = 0
@@ -185,8 +189,7 @@ def test_archived_starts_lead_through_what_was_seen() -> None:
             if step + 2 < rollout.length:
                 assert rollout.forced[step : step + 2, lane].all()
                 row = step + config.frame_stack - 1
-                frames = rollout.frames[row : row + 3, lane].numpy().tobytes()
-                checked += frames in seen
+                checked += rollout.frames[row : row + 3, lane].numpy().tobytes() in seen
     assert checked > 2
     vector.close()
     collector.close()

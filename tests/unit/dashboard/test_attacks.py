@@ -266,8 +266,10 @@ def test_idle_sockets_keep_nobody_out(server: Dashboard) -> None:
     idle = [server.socket() for _ in range(MOST_SOCKETS + 20)]
     silent = [server.talk() for _ in range(MOST_SOCKETS + 20)]
     assert Talk(server.socket()).run()
-    for one in (*raw, *idle, *(talk.link for talk in silent)):
-        one.close()
+    for connection in raw:
+        connection.close()
+    for link in (*idle, *(talk.link for talk in silent)):
+        link.close()
     until = time.monotonic() + PATIENCE
     while open_files(server) > before + 5 and time.monotonic() < until:
         time.sleep(0.2)

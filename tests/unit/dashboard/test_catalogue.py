@@ -53,7 +53,7 @@ def test_a_server_that_cannot_read_ends(tmp_path: Path, monkeypatch: pytest.Monk
             await asyncio.sleep(0)
 
         said.put_nowait("startup")
-        running = asyncio.create_task(app({"type": "lifespan"}, receive, send))
+        running = asyncio.ensure_future(app({"type": "lifespan"}, receive, send))
         while not raised:
             await asyncio.sleep(0.01)
         said.put_nowait("shutdown")

@@ -189,7 +189,7 @@ def test_pool_respects_views_and_containers() -> None:
     kept = [pool.take()[1:, ::2].T]
     address = kept[0].base.ctypes.data  # type: ignore[union-attr]
     kept.append(pool.take()[0])
-    kept.append(np.asarray(memoryview(pool.take())))
+    kept.append(np.asarray(memoryview(pool.take().data)))
     for _ in range(10):
         fresh = pool.take()
         assert all(not np.shares_memory(fresh, held) for held in kept)

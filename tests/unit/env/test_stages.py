@@ -47,7 +47,7 @@ def test_sets_per_lane() -> None:
     with pytest.raises(ValueError, match="2 lists for 3 lanes"):
         lane_stages([["1-1"], ["1-2"]], 3)
     with pytest.raises(ValueError, match="mixes"):
-        lane_stages(["1-1", ["1-2"]], 2)  # type: ignore[list-item]
+        lane_stages(["1-1", ["1-2"]], 2)
     with pytest.raises(TypeError, match="names"):
         lane_stages([[1], [2]], 2)  # type: ignore[list-item]
     for bad in (3, None, [3, 4]):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
+from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -31,6 +32,7 @@ def play(env: MarioVectorEnv, steps: int, seed: int = 0) -> list[Any]:
 def test_spaces_and_results_agree(rom: bytes) -> None:
     env = MarioVectorEnv(3, rom=rom)
     assert env.observation_space.shape == (3, 4, 84, 84)
+    assert isinstance(env.single_action_space, Discrete)
     assert env.single_action_space.n == 7
     assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
     obs, infos = env.reset(seed=0)
@@ -38,7 +40,8 @@ def test_spaces_and_results_agree(rom: bytes) -> None:
     assert set(INFO_DOCS) == {name for name in infos if not name.startswith("_")}
     obs, reward, terminated, truncated, infos = env.step(env.action_space.sample())
     assert obs in env.observation_space
-    assert (reward.dtype, reward.shape) == (np.float32, (3,))
+    assert reward.dtype == np.float32
+    assert reward.shape == (3,)
     assert terminated.dtype == truncated.dtype == np.bool_
     for name in INFO_DOCS:
         assert len(infos[name]) == 3
@@ -152,7 +155,8 @@ def test_stages_per_lane_and_later_change(rom: bytes) -> None:
 
 
 def test_time_limit_truncates(rom: bytes) -> None:
-    for options in ({"time_limit": 3}, {"max_episode_steps": 3}):
+    limits: list[dict[str, Any]] = [{"time_limit": 3}, {"max_episode_steps": 3}]
+    for options in limits:
         env = MarioVectorEnv(1, rom=rom, **options)
         env.reset(seed=0)
         ends = [(bool(t[0]), bool(u[0])) for _, _, t, u, _ in play(env, 5)]
@@ -351,9 +355,12 @@ def test_the_gil_is_free_during_a_step(rom: bytes) -> None:
 
 def _runs_beside_a_step(env: MarioVectorEnv) -> bool:
     done = threading.Event()
-    worker = threading.Thread(
-        target=lambda: (env.step(np.zeros(env.num_envs, np.int64)), done.set())
-    )
+
+    def step() -> None:
+        env.step(np.zeros(env.num_envs, np.int64))
+        done.set()
+
+    worker = threading.Thread(target=step)
     worker.start()
     beside = not done.is_set()
     worker.join()

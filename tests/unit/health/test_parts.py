@@ -295,7 +295,7 @@ def test_the_gpu_of_a_run_is_found_by_its_uuid(uuid: str, monkeypatch: pytest.Mo
         return "handle"
 
     nvml.nvmlDeviceGetHandleByUUID = by_uuid
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
     properties = SimpleNamespace(uuid=uuid)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
     gpu, why = find_gpu(torch.device("cuda"))

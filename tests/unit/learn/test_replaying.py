@@ -65,7 +65,7 @@ def learned_from(learner: Learner, batches: LaneBatches) -> torch.Tensor:
     """Leaves the gradient of all lanes with the agent; the value errors."""
     batch = batches.batch(torch.arange(batches.total))
     losses = learner.algorithm.loss(batch, torch.zeros(()))
-    losses.total.backward()
+    losses.total.backward()  # type: ignore[no-untyped-call]
     return losses.errors
 
 

@@ -1,9 +1,11 @@
 """Pictures, videos and the terminal's keyboard."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from warpzone.env.actions import BUTTONS
 from warpzone.media.pictures import enlarge, half_blocks, mosaic, replacing, save_png, shrink
@@ -58,7 +60,7 @@ def test_video_is_written_whole(tmp_path: Path, suffix: str) -> None:
 
 
 def test_failed_video_leaves_nothing(tmp_path: Path) -> None:
-    def broken():  # type: ignore[no-untyped-def]
+    def broken() -> Iterator[NDArray[np.uint8]]:
         yield np.zeros((16, 16, 3), np.uint8)
         raise KeyError("the game broke")
 

@@ -170,7 +170,7 @@ class FakeWandb:
 
 def test_wandb_gets_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeWandb()
-    monkeypatch.setitem(sys.modules, "wandb", fake)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "wandb", fake)
     run = observed(tmp_path, MetricsObserver, wandb_project="mario")
     assert fake.settings["project"] == "mario"
     assert fake.settings["resume"] == "allow"
@@ -185,7 +185,7 @@ def test_wandb_gets_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_wandb_that_refuses_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "wandb", FakeWandb())  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "wandb", FakeWandb())
     run = observed(tmp_path, MetricsObserver, wandb_project="forbidden")
     assert "[train][warn] wandb cannot be written" in capsys.readouterr().err
     assert run.global_step == 96

@@ -58,10 +58,12 @@ def test_the_initial_policy_is_almost_uniform() -> None:
     obs = torch.randint(0, 256, (16, 4, 84, 84), dtype=torch.uint8)
     with torch.no_grad():
         output = agent.act(obs, torch.zeros(16, dtype=torch.int64), (), torch.ones(16).bool())
-    entropy = torch.distributions.Categorical(logits=output.logits).entropy()
+    distribution: Any = torch.distributions.Categorical(logits=output.logits)
+    entropy = distribution.entropy()
     assert entropy.min() > math.log(7) - 1e-3
     assert output.value.std() > 0.01
-    first = agent.encoder.convolutions[0].weight.detach().flatten(1)
+    encoder: Any = agent.encoder
+    first = encoder.convolutions[0].weight.detach().flatten(1)
     torch.testing.assert_close(first @ first.T, 2.0 * torch.eye(16), rtol=1e-4, atol=1e-4)
 
 

@@ -1,5 +1,7 @@
 """Acting step by step is learning from the whole sequence, and both are the papers' formulas."""
 
+from typing import Any
+
 import pytest
 import reference_memory as slow
 import torch
@@ -14,7 +16,7 @@ from warpzone.model.memory import Gru, Lstm
 from warpzone.model.spec import MEMORIES, ModelSpec
 
 #: Sums of the same numbers in another order.
-CLOSE = {"rtol": 1e-4, "atol": 2e-5}
+CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 2e-5}
 LANES, LENGTH = 3, 7
 
 

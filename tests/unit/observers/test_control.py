@@ -21,6 +21,7 @@ from warpzone.observers.progress import Progress
 from warpzone.observers.wall import WallObserver
 from warpzone.run import control
 from warpzone.run.control import Command
+from warpzone.run.names import ANSWERS
 from warpzone.train.loop import Run
 
 
@@ -31,7 +32,7 @@ class Script(Observer):
         self.orders = orders
         self.rows: list[dict[str, Any]] = []
 
-    def updated(self, run: Run, row: dict[str, Any], collected: Any) -> None:
+    def updated(self, run: Any, row: dict[str, Any], collected: Any) -> None:
         self.rows.append(dict(row))
         for what, value in self.orders.get(run.global_update, []):
             control.send(run.folder.path, Command.new("test", what, value))
@@ -52,7 +53,7 @@ def train(folder: Path, *observers: Observer, reason: str = "normal", **changes:
 
 
 def answers(run: Run) -> list[tuple[str, str]]:
-    lines = (run.folder.path / control.ANSWERS).read_text().splitlines()
+    lines = (run.folder.path / ANSWERS).read_text().splitlines()
     return [(row["what"], row["result"]) for row in map(json.loads, lines)]
 
 
@@ -73,7 +74,7 @@ def test_commands_are_obeyed_between_updates(tmp_path: Path, overlap: bool) -> N
     assert rates[5] > 1e-5
     assert bonus[3] == bonus[8] == pytest.approx(0.05)
     assert answers(run) == [(w, "done") for w in ("entropy", "lr", "lr", "save")]
-    row = json.loads((run.folder.path / control.ANSWERS).read_text().splitlines()[-1])
+    row = json.loads((run.folder.path / ANSWERS).read_text().splitlines()[-1])
     assert (row["who"], row["update"]) == ("test", 5 if overlap else 4)
     assert (run.folder.path / "checkpoints" / row["message"].split()[-1]).is_file()
     assert "save (asked for by test)" in (run.folder.path / "logs" / "train.log").read_text()
@@ -126,7 +127,7 @@ def test_a_video_is_made_while_the_run_goes_on(
     monkeypatch.setattr(video_maker, "LONGEST_AT_END", 900.0)
     script = Script({1: [("video", None)], 2: [("video", None)]})
     run = train(tmp_path, script, ControlObserver(), overlap_collect=True, max_steps=32 * 3)
-    refused, made = map(json.loads, (run.folder.path / control.ANSWERS).read_text().splitlines())
+    refused, made = map(json.loads, (run.folder.path / ANSWERS).read_text().splitlines())
     assert (refused["result"], refused["update"]) == ("refused", 2)
     assert refused["message"] == "a video is being made already"
     assert (made["result"], made["message"]) == ("done", "videos/update_0000001.mp4")
@@ -160,10 +161,10 @@ def test_the_wall_shows_what_the_network_saw(tmp_path: Path) -> None:
     seen: list[np.ndarray[Any, Any]] = []
 
     class Look(Observer):
-        def started(self, run: Run) -> None:
+        def started(self, run: Any) -> None:
             WallFile(run.folder.path).want()
 
-        def updated(self, run: Run, row: dict[str, Any], collected: Any) -> None:
+        def updated(self, run: Any, row: dict[str, Any], collected: Any) -> None:
             stack = run.config.frame_stack
             seen.append(collected.rollout.frames[stack - 1 : -1, ::3].numpy().copy())
 

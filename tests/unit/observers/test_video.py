@@ -75,7 +75,7 @@ class Wait(Observer):
     def __init__(self, one: VideoMaker) -> None:
         self._maker = one
 
-    def updated(self, run: Run, row: dict[str, Any], collected: Any) -> None:
+    def updated(self, run: Any, row: dict[str, Any], collected: Any) -> None:
         until(lambda: self._maker.making is None)
 
 
@@ -103,7 +103,7 @@ def test_one_at_a_time(tmp_path: Path, maker: Any, capsys: OUT, overlap: bool) -
     )
 
     class Go(Observer):
-        def updated(self, run: Run, row: dict[str, Any], collected: Any) -> None:
+        def updated(self, run: Any, row: dict[str, Any], collected: Any) -> None:
             if run.global_update == 3:
                 go.touch()
 
@@ -150,7 +150,7 @@ def test_an_interrupted_run_does_without(tmp_path: Path, maker: Any, capsys: OUT
           "time.sleep(100000)")  # fmt: skip
 
     class Begun(Observer):
-        def updated(self, run: Run, row: dict[str, Any], collected: Any) -> None:
+        def updated(self, run: Any, row: dict[str, Any], collected: Any) -> None:
             if run.global_update == 3:
                 until(pid.exists)
 
@@ -194,7 +194,7 @@ def test_a_failed_video_is_a_warning(tmp_path: Path, maker: Any, code: str, why:
 
 def test_a_video_that_cannot_be_started(tmp_path: Path) -> None:
     class Blocked(Observer):
-        def started(self, run: Run) -> None:
+        def started(self, run: Any) -> None:
             (run.folder.path / "videos").write_text("in the way")
 
     _, said = train(tmp_path, Blocked(), VideoObserver(64, "none"))
@@ -216,7 +216,7 @@ def test_what_a_killed_run_left_is_taken_away(tmp_path: Path) -> None:
     ended.wait()
 
     class Before(Observer):
-        def started(self, run: Run) -> None:
+        def started(self, run: Any) -> None:
             for process in (ended.pid, os.getpid()):
                 place = run.folder.path / "videos" / f"{video_maker.PLACE}{process}-abc"
                 place.mkdir(parents=True)

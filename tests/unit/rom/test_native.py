@@ -201,7 +201,7 @@ def test_folder_of_another_user_is_refused(
 ) -> None:
     native.load(b"rom")
     owner = os.geteuid()
-    monkeypatch.setattr(native.os, "geteuid", lambda: owner + 1)
+    monkeypatch.setattr("warpzone.rom.native.os.geteuid", lambda: owner + 1)
     with pytest.warns(RuntimeWarning, match="belongs to another user"):
         assert native.load(b"rom") is None
 

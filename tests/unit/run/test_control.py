@@ -9,6 +9,7 @@ from dashboard_server import make_run
 
 from warpzone.run import control
 from warpzone.run.control import Command, CommandError
+from warpzone.run.names import CONTROL, STATE
 
 
 def test_a_command_arrives_once_and_in_order(tmp_path: Path) -> None:
@@ -18,7 +19,7 @@ def test_a_command_arrives_once_and_in_order(tmp_path: Path) -> None:
         control.send(run, command)
     assert control.take(run) == (sent, [])
     assert control.take(run) == ([], [])
-    assert list((run / control.CONTROL).iterdir()) == []
+    assert list((run / CONTROL).iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_who_is_plain_text(who: str) -> None:
 
 def test_what_is_no_command_is_refused_and_removed(tmp_path: Path) -> None:
     run = make_run(tmp_path)
-    inbox = run / control.CONTROL
+    inbox = run / CONTROL
     inbox.mkdir()
     good = Command.new("somebody", "pause")
     control.send(run, good)
@@ -85,5 +86,5 @@ def test_state_is_what_was_written_last(tmp_path: Path) -> None:
     assert control.read_state(run) == {}
     control.write_state(run, {"doing": "paused"})
     assert control.read_state(run) == {"doing": "paused"}
-    (run / control.CONTROL / control.STATE).write_text("[1]")
+    (run / CONTROL / STATE).write_text("[1]")
     assert control.read_state(run) == {}

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,10 @@ def test_threads_never_mix_lines(tmp_path: Path) -> None:
 
     def write(writer: int) -> None:
         for batch in range(batches):
-            rows = [{"writer": writer, "batch": batch, "x": [writer] * length}, {"end": batch}]
+            rows: list[dict[str, Any]] = [
+                {"writer": writer, "batch": batch, "x": [writer] * length},
+                {"end": batch},
+            ]
             lines.append(NAME, rows)
             if writer == 0 and batch % 10 == 5:
                 rotation.rotate(lines, NAME)

@@ -105,7 +105,8 @@ class Watch:
         frame = sys._getframe(2)
         while frame is not None:
             if frame.f_code is open_file.__code__:
-                return Path(frame.f_locals["run"]) / frame.f_locals["name"]
+                run: Path = frame.f_locals["run"]
+                return run / str(frame.f_locals["name"])
             frame = frame.f_back  # type: ignore[assignment]
         return None
 

@@ -191,7 +191,7 @@ def test_a_failure_in_the_middle_of_an_update(tmp_path: Path) -> None:
             raise RuntimeError("the learner broke")
         return real(rollout, done)
 
-    run.learner.update = fails  # type: ignore[method-assign]
+    run.learner.update = fails  # type: ignore[method-assign, assignment]
     with pytest.raises(RuntimeError, match="the learner broke"):
         run.train(Recorder())  # type: ignore[arg-type]
     start = find_start(settings, print)
@@ -211,7 +211,7 @@ def test_weights_that_are_not_numbers_are_not_saved(tmp_path: Path) -> None:
         next(run.agent.parameters()).data.fill_(float("nan"))
         raise RuntimeError("the learner broke")
 
-    run.learner.update = fails  # type: ignore[method-assign]
+    run.learner.update = fails  # type: ignore[method-assign, assignment]
     with pytest.raises(RuntimeError, match="the learner broke"):
         run.train(Recorder())  # type: ignore[arg-type]
     assert run.saver.checkpoints.stems() == []
@@ -219,14 +219,14 @@ def test_weights_that_are_not_numbers_are_not_saved(tmp_path: Path) -> None:
 
 def test_the_folder_is_held_until_everybody_has_written(tmp_path: Path) -> None:
     class Last(Observer):
-        def ended(self, run: Run, reason: str) -> None:
+        def ended(self, run: Any, reason: str) -> None:
             with pytest.raises(ConfigError, match="another process"):
                 RunLock(run.folder.path)
             heard.append(reason)
 
     heard: list[str] = []
     run = Run(config(tmp_path), [Last()])
-    run._evaluate = lambda progress: None  # type: ignore[method-assign]
+    run.evaluate = lambda progress: None  # type: ignore[method-assign]
     run.train(Recorder())  # type: ignore[arg-type]
     assert heard == ["normal"]
     RunLock(run.folder.path).close()
@@ -255,7 +255,7 @@ def test_a_checkpoint_while_a_rollout_is_under_way(tmp_path: Path) -> None:
     """Asked for from outside, it waits for the rollout, and leaves it out."""
 
     class Asks(Observer):
-        def between(self, run: Run, progress: Any) -> None:
+        def between(self, run: Any, progress: Any) -> None:
             if run.global_update == 2:
                 assert run._coming is not None
                 run.save()

@@ -31,7 +31,7 @@ class Counted(Observer):
     def __init__(self) -> None:
         self.counts: list[Counter[type]] = []
 
-    def between(self, run: Run, progress: Progress) -> None:
+    def between(self, run: Any, progress: Progress) -> None:
         if run.global_update >= FIRST and (run.global_update - FIRST) % BETWEEN == 0:
             gc.collect()
             self.counts.append(Counter(map(type, gc.get_objects())))
@@ -47,7 +47,7 @@ class Keeper(Observer):
     def __init__(self) -> None:
         self.kept: list[Leaked] = []
 
-    def updated(self, run: Run, row: dict[str, Any], collected: Collected) -> None:
+    def updated(self, run: Any, row: dict[str, Any], collected: Collected) -> None:
         self.kept.append(Leaked())
 
 

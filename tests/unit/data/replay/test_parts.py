@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,6 +193,7 @@ def test_unique_ratio() -> None:
 
 def test_the_stat_line() -> None:
     names = ReplayStats.__dataclass_fields__
-    stats = ReplayStats(**dict.fromkeys(names, 0))
+    zeros: dict[str, Any] = dict.fromkeys(names, 0)
+    stats = ReplayStats(**zeros)
     line = replace(stats, fill=0.12345, unique=1.0, avg_unique=0.5).stat_line()
     assert line == "[replay][stat] fill=12.3% unique=100.0% avg_unique=50.0%"

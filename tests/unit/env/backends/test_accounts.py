@@ -89,7 +89,8 @@ class Twin:
             self.begin(np.flatnonzero(ended).tolist())
 
     def shaping(self) -> list[float]:
-        return np.sum([accounts.take_shaping() for accounts in self.accounts], axis=0).tolist()
+        sums: list[float] = np.sum([one.take_shaping() for one in self.accounts], axis=0).tolist()
+        return sums
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["reward"]))

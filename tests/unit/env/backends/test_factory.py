@@ -1,5 +1,7 @@
 """`module:factory`: any Gymnasium environment, wherever it keeps x."""
 
+from typing import Any
+
 import backend_games
 import numpy as np
 import pytest
@@ -111,7 +113,7 @@ def test_a_maze_that_wraps_x_around_is_no_new_ground() -> None:
 def test_brighter_of_the_last_two() -> None:
     shown = []
     for both in (False, True):
-        options = {"frame_skip": 2, "size": (60, 64), "max_last_two": both}
+        options: dict[str, Any] = {"frame_skip": 2, "size": (60, 64), "max_last_two": both}
         with rig("backend_games:walk", **options) as game:
             game.reset(1)
             frames = []

@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -203,7 +204,7 @@ def test_what_all_workers_have_to_say_is_said_once(
     monkeypatch.delenv(stage_warning.STRICT, raising=False)
     # Spawned workers write where this process does.
     settings = replace(QUICK, start_method="spawn")
-    options = {"stages": "1-2", "frame_skip": 1, "settings": settings}
+    options: dict[str, Any] = {"stages": "1-2", "frame_skip": 1, "settings": settings}
     with rig("backend_games:with_ram", 2, sync=False, **options) as game:
         game.reset(1, 2)
         for _ in range(HINT_AFTER):
