@@ -15,6 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from warpzone.config import TrainConfig
+from warpzone.rom.paths import flush
 from warpzone.run.files import require_space, sha256, write_atomically, write_text
 from warpzone.run.safe import plain_name, read_header, read_state, read_weights
 from warpzone.run.sidecar import (
@@ -111,7 +112,10 @@ class Checkpoints:
     def write(self, snapshot: Snapshot) -> Checkpoint:
         """State first, then weights, then the side-car that makes them a checkpoint, then the one
         that calls it the latest. Each is in place or absent, whenever the process dies."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self.folder.is_dir():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # What is safe in a folder is lost with a name of it that is not.
+            flush(self.folder.parent)
         require_space(self.folder, snapshot.bytes)
         world, stage = first_stage(snapshot.config)
         weights = {plain_name(name): value for name, value in snapshot.weights.items()}

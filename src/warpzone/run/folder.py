@@ -46,6 +46,7 @@ class RunFolder:
                 "--run-name"
             )
         path.mkdir(parents=True, exist_ok=True)
+        flush(path.parent)
         refuse_links(path)
         folder = cls(path)
         folder.lock()
@@ -88,10 +89,11 @@ class RunFolder:
         write_text(self.path / CONFIG, kept.to_json())
 
     def flush(self) -> None:
-        """Waits until the rows written so far are on the disk."""
+        """Waits until the rows written so far are on the disk, and the names of their files."""
         for name in (METRICS, EPISODES, EVALS):
             if (self.path / name).is_file():
                 flush(self.path / name)
+        flush(self.path)
 
     def append(self, name: str, rows: list[dict[str, Any]]) -> None:
         """Adds lines to a JSONL file, each written whole, from any thread."""
