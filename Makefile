@@ -173,12 +173,16 @@ stability: setup ## construct, reset, close and play, again and again: native, s
 FUZZ_RUNS ?= 1000000
 CLANGXX ?= $(shell for v in '' -22 -21 -20 -19 -18 -17 -16 -15 -14; do command -v clang++$$v && break; done)
 .PHONY: fuzz
-fuzz: setup ## libFuzzer with ASan over ROM, saved lanes and actions (needs clang)
+fuzz: setup fuzz-parsers ## files from others; libFuzzer with ASan over ROM, lanes, actions (needs clang)
 	@test -n "$(CLANGXX)" || { echo "Fuzzing needs clang++ with libFuzzer." >&2; exit 1; }
 	$(call cmake,fuzz,-DCMAKE_CXX_COMPILER=$(CLANGXX) -DWARPZONE_FUZZ=ON "-DWARPZONE_SANITIZE=address;undefined")
 	for target in build/fuzz/fuzz_*; do echo "== $$target"; \
 	  mkdir -p build/corpus/$$(basename $$target); \
 	  $(ROM_FILE) $$target -runs=$(FUZZ_RUNS) -print_final_stats=1 -artifact_prefix=build/ build/corpus/$$(basename $$target); done
+
+.PHONY: fuzz-parsers
+fuzz-parsers: setup ## every parser of files that users get from others: run folders, movies, wheels …
+	$(BIN)/python tests/fuzz/fuzz_parsers.py --runs $(FUZZ_RUNS)
 
 .PHONY: golden
 golden: setup ## rewrite the goldens; look at the difference before you keep it

@@ -21,11 +21,13 @@ class Heartbeat:
         pulse: Pulse,
         counters: Callable[[], tuple[int, int]],
         write: Callable[[dict[str, Any]], None],
+        health: Callable[[], dict[str, float]] = dict,
     ) -> None:
-        """counters: updates and steps so far."""
+        """counters: updates and steps so far. health: what the process takes of the machine."""
         self._pulse = pulse
         self._counters = counters
         self._write = write
+        self._health = health
         #: monotonic seconds, updates, steps
         self._past: deque[tuple[float, int, int]] = deque(maxlen=WINDOW)
 
@@ -48,5 +50,6 @@ class Heartbeat:
                 "steps_per_sec": (step - first_step) / seconds if seconds else None,
                 "idle_seconds": now - self._pulse.last,
                 "message": message,
+                **self._health(),
             }
         )

@@ -15,19 +15,16 @@ WINDOW = 100
 MIB = 2**20
 
 
-class Monitor:
-    """Looks when told to and remembers the last looks. Values that this machine does not have are
-    missing, not zero."""
+class ProcessHealth:
+    """What the process takes of the machine, for heartbeats: no driver is asked, so that one that
+    hangs does not stop them."""
 
-    def __init__(self, gpu: Gpu | None) -> None:
-        self._gpu = gpu
+    def __init__(self) -> None:
         self._process = psutil.Process()
-        self._last: dict[str, float] = {}
-        self._utils: deque[float] = deque(maxlen=WINDOW)
         self._looked = False
 
-    def look(self) -> None:
-        """Takes a sample."""
+    def look(self) -> dict[str, float]:
+        """Memory, threads, children, open files, and CPU use since the look before."""
         process = self._process
         with process.oneshot():
             sample = {
@@ -37,6 +34,31 @@ class Monitor:
             }
         if hasattr(process, "num_fds"):
             sample["proc_fds"] = process.num_fds()
+        if not self._looked:
+            self._looked = True
+            del sample["proc_cpu_percent"]
+        return sample
+
+    def look_at_all(self) -> dict[str, float]:
+        """With its children: workers of back-ends, makers of videos, a dashboard."""
+        children = self._process.children(recursive=True)
+        return {**self.look(), "proc_children": len(children)}
+
+
+class Monitor:
+    """Looks when told to and remembers the last looks. Values that this machine does not have are
+    missing, not zero."""
+
+    def __init__(self, gpu: Gpu | None) -> None:
+        self._gpu = gpu
+        self._process = ProcessHealth()
+        self._last: dict[str, float] = {}
+        self._utils: deque[float] = deque(maxlen=WINDOW)
+        self._looked = False
+
+    def look(self) -> None:
+        """Takes a sample."""
+        sample = self._process.look()
         sample["system_cpu_percent"] = psutil.cpu_percent()
         sample["system_mem_percent"] = psutil.virtual_memory().percent
         if self._gpu is not None:
@@ -48,12 +70,16 @@ class Monitor:
         if not self._looked:
             # CPU use is that since the look before.
             self._looked = True
-            del sample["proc_cpu_percent"], sample["system_cpu_percent"]
+            del sample["system_cpu_percent"]
         self._last = sample
 
     def fields(self) -> dict[str, float]:
         """The last sample, for the metrics row."""
         return self._last
+
+    def gpu_fields(self) -> dict[str, float]:
+        """Of the last sample what is about the GPU."""
+        return {name: value for name, value in self._last.items() if name.startswith("gpu_")}
 
     def close(self) -> None:
         """Gives NVML back."""

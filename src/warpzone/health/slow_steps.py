@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -11,8 +12,9 @@ from warpzone.config.health import HealthConfig
 
 class SlowSteps:
     """Counts steps slower than `--step-timeout`. When more than `--slow-step-trace-threshold` of
-    them fall into `--slow-step-trace-window` seconds, `trace` is called once and counting starts
-    anew."""
+    them fall into `--slow-step-trace-window` seconds, `trace` is called once; counting starts anew
+    after another window, so that a run that is slow for hours does not fill the disk with stacks
+    that say the same."""
 
     def __init__(
         self,
@@ -26,18 +28,23 @@ class SlowSteps:
         self._trace = trace
         self._now = now
         self._slow: deque[float] = deque()
+        #: Until when nothing is counted.
+        self._quiet = -math.inf
 
     def add(self, seconds: float) -> None:
         """Takes the duration of a step."""
         if seconds <= self._limit:
             return
         now = self._now()
+        if now < self._quiet:
+            return
         self._slow.append(now)
         while now - self._slow[0] > self._window:
             self._slow.popleft()
         if len(self._slow) > self._threshold:
             count = len(self._slow)
             self._slow.clear()
+            self._quiet = now + self._window
             self._trace(
                 f"{count} steps of all lanes took longer than {self._limit:g} s within "
                 f"{self._window:g} s, the last one {seconds:.3f} s"

@@ -10,6 +10,7 @@ from typing import Any
 from warpzone.env.stages import NUM_STAGES, stage_name
 from warpzone.run.names import EVALS
 from warpzone.run.reader import RunReader
+from warpzone.run.rows import episodes
 
 #: How ends are drawn: everything that is neither flag nor death is a stall.
 KINDS = ("flag", "death", "stall")
@@ -31,11 +32,11 @@ class Event:
 
 def read_events(run: Path, stage: str, source: str = EVALS) -> list[Event]:
     """The ends of a stage's episodes in a run's evaluations or in its training, oldest first."""
-    return events_of(RunReader(run).rows(source), stage)
+    return events_of(episodes(RunReader(run).rows(source)), stage)
 
 
 def events_of(rows: Iterable[dict[str, Any]], stage: str) -> list[Event]:
-    """The ends of one stage's episodes among rows of evals or episodes."""
+    """The ends of one stage's episodes among rows that `run.rows.episodes` has looked through."""
     return [_event(row) for row in rows if stage_of(row) == stage]
 
 
@@ -62,14 +63,14 @@ def latest(events: Sequence[Event]) -> list[Event]:
 def _event(row: dict[str, Any]) -> Event:
     reason = str(row.get("reason", ""))
     kind = reason if reason in KINDS else "stall"
-    furthest = int(row.get("furthest_x", 0))
-    placed = int(row.get("area_type", -1)) >= 0
+    furthest = row.get("furthest_x", 0)
+    placed = row.get("area_type", -1) >= 0 and {"x", "y", "area_index"} <= row.keys()
     return Event(
         kind=kind,
-        x=int(row["x"]) if placed else furthest,
-        y=int(row["y"]) if placed else None,
+        x=row["x"] if placed else furthest,
+        y=row["y"] if placed else None,
         furthest_x=furthest,
-        area=(int(row["area_type"]), int(row["area_index"])) if placed else None,
+        area=(row["area_type"], row["area_index"]) if placed else None,
         global_step=row.get("global_step"),
         policy=str(row.get("policy", "training")),
     )

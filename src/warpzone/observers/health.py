@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from warpzone.config import TrainConfig
 from warpzone.health.heartbeat import Heartbeat
 from warpzone.health.hints import Hints
-from warpzone.health.monitor import Monitor, find_gpu
+from warpzone.health.monitor import Monitor, ProcessHealth, find_gpu
 from warpzone.health.slow_steps import SlowSteps
 from warpzone.health.stacks import dump
 from warpzone.health.stall import Stall
@@ -39,6 +41,7 @@ class HealthObserver(Observer):
         self._monitor: Monitor | None = None
         self._heartbeat: Heartbeat | None = None
         self._stall: Stall | None = None
+        self._process = ProcessHealth()
         self._tickers: list[Ticker] = []
 
     def started(self, run: ObservedRun) -> None:
@@ -58,6 +61,7 @@ class HealthObserver(Observer):
                 pulse,
                 lambda: (run.global_update, run.global_step),
                 lambda row: run.folder.append(HEARTBEAT, [row]),
+                self._health,
             )
             self._heartbeat.beat("start")
             self._tick("heartbeat", config.heartbeat_interval, self._heartbeat.beat)
@@ -95,6 +99,15 @@ class HealthObserver(Observer):
                 say(f"[train][warn] the last heartbeat was not written: {error}")
         if self._monitor is not None:
             self._monitor.close()
+
+    def _health(self) -> dict[str, float]:
+        """The GPU as the monitor last saw it: a heartbeat asks no driver."""
+        gpu = self._monitor.gpu_fields() if self._monitor is not None else {}
+        try:
+            return {**self._process.look_at_all(), **gpu}
+        except psutil.Error:
+            # A child that ends at this moment, or a system that does not tell.
+            return gpu
 
     def _tick(self, name: str, interval: float, call: Any) -> None:
         def failed(error: OSError) -> None:

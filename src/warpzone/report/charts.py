@@ -182,7 +182,8 @@ class _Frame:
 def _ticks(low: float, high: float) -> list[float]:
     """Round numbers, about five of them."""
     span = high - low
-    if span <= 0:
+    # Below the least number that has all its digits, steps would be 0.
+    if span <= 1e-300:
         return [low]
     raw = span / 5
     power = 10 ** floor(log10(raw))

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from warpzone.run import rows
 from warpzone.run.names import CONFIG, EPISODES, EVALS, EVALUATION, METRICS, VERSIONS
 from warpzone.run.reader import RunReader
 
-#: Training episodes that a report looks at, spread over the run.
-MOST_EPISODES = 20_000
+#: Training episodes and updates that a report looks at, spread over the run.
+MOST_EPISODES, MOST_METRICS = 20_000, 50_000
+#: Rows of evaluations, the newest: a thousand evaluations of one stage have 62,000.
+MOST_EVALS = 300_000
 #: Bytes of a separate evaluation: some 200 for each episode.
 MOST_EVALUATION = 64 << 20
 
@@ -51,7 +54,7 @@ class RunData:
         return [
             (float(row["global_step"]), float(row[name]))
             for row in self.metrics
-            if _is_number(row.get(name)) and _is_number(row.get("global_step"))
+            if row.get(name) is not None and row.get("global_step") is not None
         ]
 
     def points(self, policy: str, stage: str | None = None) -> list[Point]:
@@ -59,7 +62,7 @@ class RunData:
         grouped: dict[int, list[dict[str, Any]]] = {}
         for row in self.evals:
             if row.get("policy") == policy and stage in (None, row.get("stage")):
-                grouped.setdefault(int(row.get("global_step", 0)), []).append(row)
+                grouped.setdefault(row.get("global_step", 0), []).append(row)
         return [
             Point(
                 step,
@@ -91,16 +94,16 @@ class RunData:
 def read_run(path: Path) -> RunData:
     """Reads a run's folder; a run that is still going on is read as far as it is."""
     reader = RunReader(path).require()
-    evaluation = reader.document(EVALUATION, MOST_EVALUATION).get("episodes") or []
+    evaluation = reader.document(EVALUATION, MOST_EVALUATION).get("episodes")
     return RunData(
         name=path.resolve().name,
         path=path,
         config=reader.document(CONFIG),
-        metrics=reader.rows(METRICS),
-        evals=reader.rows(EVALS),
-        episodes=reader.rows(EPISODES, MOST_EPISODES),
+        metrics=[rows.numbers(row) for row in reader.rows(METRICS, MOST_METRICS)],
+        evals=rows.episodes(reader.newest_rows(EVALS, MOST_EVALS)),
+        episodes=rows.episodes(reader.rows(EPISODES, MOST_EPISODES)),
         versions=reader.document(VERSIONS),
-        evaluation=[row for row in evaluation if isinstance(row, dict)],
+        evaluation=rows.episodes(evaluation if isinstance(evaluation, list) else []),
     )
 
 
@@ -127,8 +130,3 @@ def defaults() -> dict[str, Any]:
     from warpzone.config import TrainConfig
 
     return dataclasses.asdict(TrainConfig())
-
-
-def _is_number(value: Any) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and value == value and abs(value) != float("inf")

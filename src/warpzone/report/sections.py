@@ -88,7 +88,7 @@ def speed(runs: Sequence[RunData]) -> Markup:
             shares[owner.removeprefix("time_")] = [
                 (float(row["global_step"]), float(row.get(owner) or 0.0))
                 for row in run.metrics
-                if "global_step" in row
+                if row.get("global_step") is not None
             ]
         shares = {name: points for name, points in shares.items() if any(y for _, y in points)}
         charts.append(stacked_chart(f"Time split of {run.name}", shares))

@@ -15,7 +15,7 @@ from typing import Any
 
 from warpzone.run.files import append_text, own_folder, write_text
 from warpzone.run.names import ANSWERS, CONTROL, STATE
-from warpzone.run.opening import open_file, read_json
+from warpzone.run.opening import open_file, parse_json, read_json
 from warpzone.run.reader import is_run
 
 #: Commands that carry a number, and the bounds it must lie in. No number gives the value back to
@@ -66,6 +66,8 @@ def check(command: Command) -> Command:
         raise CommandError("who asks is 1 to 80 letters, digits, spaces and . @ : + - [ ]")
     if not _is_number(command.when):
         raise CommandError("a command needs the time it was given")
+    if not isinstance(command.what, str):
+        raise CommandError("what a command wants is a word")
     if command.what in BOUNDS:
         low, high = BOUNDS[command.what]
         value = command.value
@@ -145,7 +147,7 @@ def _read(path: Path) -> Command:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise CommandError("too large for a command")
-        command = Command(**json.loads(data))
+        command = Command(**parse_json(data))
     except (OSError, ValueError, TypeError, RecursionError) as error:
         if isinstance(error, CommandError):
             raise

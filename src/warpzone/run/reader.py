@@ -9,6 +9,7 @@ import os
 import re
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader, RawIOBase
@@ -82,6 +83,10 @@ class RunReader:
                     continue
             rows.append(row)
         return rows
+
+    def newest_rows(self, name: str, most: int) -> list[dict[str, Any]]:
+        """The last rows of a JSONL file, `most` of them."""
+        return list(deque(read_rows(self.path, name), most))
 
     def last_row(self, name: str, key: str) -> dict[str, Any]:
         """The newest row that has `key`, from the end of the file; empty if there is none."""

@@ -1,6 +1,8 @@
 """The parts that watch over a run, each by itself."""
 
 import errno
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from tiny_runs import tiny
 
 from warpzone.health.heartbeat import Heartbeat
 from warpzone.health.hints import NO_DISTANCE, NO_GAIN, WARM, Hints
-from warpzone.health.monitor import WINDOW, Gpu, Monitor, find_gpu
+from warpzone.health.monitor import WINDOW, Gpu, Monitor, ProcessHealth, find_gpu
 from warpzone.health.pulse import Pulse
 from warpzone.health.slow_steps import SlowSteps
 from warpzone.health.stacks import dump
@@ -49,6 +51,11 @@ def test_more_slow_steps_than_the_threshold_are_traced_once() -> None:
     slow.add(2.5)
     assert len(traces) == 1
     assert traces[0].startswith("4 steps of all lanes took longer than 2 s within 60 s")
+    for _ in range(22):
+        slow.add(9.0)  # Not counted: one trace is enough for a window.
+        time.now += 2.5
+    assert len(traces) == 1
+    time.now = 1061.0
     for _ in range(3):
         slow.add(9.0)  # Counting began anew.
     assert len(traces) == 1
@@ -155,7 +162,7 @@ def test_the_pulse_measures_steps_of_one_rollout() -> None:
 
 def test_heartbeat_lines() -> None:
     pulse, rows, counters = Pulse(), list[dict[str, Any]](), [(0, 0), (3, 96)]
-    heart = Heartbeat(pulse, lambda: counters.pop(0), rows.append)
+    heart = Heartbeat(pulse, lambda: counters.pop(0), rows.append, lambda: {"proc_fds": 7.0})
     pulse.message = "hint: do something"
     pulse.enter("collect")
     heart.beat()
@@ -167,8 +174,23 @@ def test_heartbeat_lines() -> None:
     assert rows[1]["idle_seconds"] >= rows[0]["idle_seconds"] >= 0
     assert set(rows[0]) == {
         *("timestamp", "component", "phase", "update", "global_step", "updates_per_sec"),
-        *("steps_per_sec", "idle_seconds", "message"),
+        *("steps_per_sec", "idle_seconds", "message", "proc_fds"),
     }
+
+
+def test_what_a_process_takes_of_the_machine() -> None:
+    health = ProcessHealth()
+    before = health.look_at_all()
+    assert "proc_cpu_percent" not in before  # Since nothing.
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        with Path(os.devnull).open() as _:
+            after = health.look_at_all()
+        child.kill()
+    assert after["proc_children"] == before["proc_children"] + 1
+    assert after["proc_fds"] > before["proc_fds"]
+    assert after["proc_cpu_percent"] >= 0
+    assert after["proc_mem_rss_mb"] > 10
+    assert after["proc_threads"] >= 1
 
 
 def test_a_ticker_ticks_until_closed_and_tells_of_a_failure() -> None:

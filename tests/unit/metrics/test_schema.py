@@ -4,15 +4,19 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from observed_runs import learn
 from tiny_runs import tiny
 
+from warpzone.config.metrics import MetricsConfig
 from warpzone.metrics import schema
 from warpzone.observers.make import make_observers
+from warpzone.observers.metrics import MetricsObserver
 from warpzone.run import reader
+from warpzone.run.folder import RunFolder
 from warpzone.train.loop import Run
 
 ROOT = Path(__file__).parents[3]
@@ -88,3 +92,19 @@ def test_long_files_are_rotated(tmp_path: Path) -> None:
     parts = [path.name for path in reader.parts(folder, "metrics.jsonl")]
     assert parts == ["metrics-0001.jsonl.gz"]
     assert [row["update"] for row in rows] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["episodes", "evals", "heartbeat"])
+def test_all_files_that_grow_are_rotated(tmp_path: Path, name: str) -> None:
+    folder = RunFolder(tmp_path)
+    observer = MetricsObserver(MetricsConfig(metrics_rotate_mb=0.001))
+    run: Any = SimpleNamespace(folder=folder)
+    for number in range(4):
+        folder.append(f"{name}.jsonl", [{"n": number, "text": "x" * 600}])
+        observer._rotate(run)
+    observer._compress(run)
+    assert [part.name for part in reader.parts(tmp_path, f"{name}.jsonl")] == [
+        f"{name}-0001.jsonl.gz",
+        f"{name}-0002.jsonl.gz",
+    ]
+    assert [row["n"] for row in reader.read_rows(tmp_path, f"{name}.jsonl")] == [0, 1, 2, 3]

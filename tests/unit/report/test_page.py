@@ -12,6 +12,7 @@ from tiny_runs import tiny
 
 from warpzone import rom as roms
 from warpzone.config import ConfigError
+from warpzone.maps.events import read_events
 from warpzone.report import charts
 from warpzone.report.data import read_run, told_apart
 from warpzone.report.html import Markup, table, tag
@@ -221,3 +222,27 @@ def test_published_table_is_whole() -> None:
     assert len(RESULTS) == 32
     assert all(len(cells) == len(SOURCES) for cells in RESULTS.values())
     assert all(source.url.startswith("https://") for source in SOURCES)
+
+
+ODD: list[Any] = ["x", [], {}, None, True, -1, 1 << 70, 1e200, 1e-310, "1-1"]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_rows_of_other_types_leave_a_report(run: Path, tmp_path: Path, odd: Any) -> None:
+    """Each field of each file, one at a time."""
+    good = {
+        "metrics.jsonl": metric(1100),
+        "evals.jsonl": {**evaluated(1100, 2, True)[0], "x": 5, "y": 5, "area_type": 1},
+        "episodes.jsonl": {"stage": 0, "reason": "death", "furthest_x": 7, "global_step": 100},
+    }
+    for name, row in good.items():
+        with (run / name).open("a") as file:
+            file.writelines(json.dumps({**row, field: odd}) + "\n" for field in row)
+    (run / "eval.json").write_text(json.dumps({"episodes": odd}))
+    (run / "versions.json").write_text(json.dumps({"sessions": odd}))
+    read(make_page([read_run(run)], tmp_path / "page.html", rom=None))
+    (run / "eval.json").write_text(json.dumps({"episodes": [odd, good["evals.jsonl"]]}))
+    read(make_page([read_run(run)], tmp_path / "page.html", rom=None))
+    for source in ("evals.jsonl", "episodes.jsonl"):
+        for event in read_events(run, "1-1", source):
+            assert 0 <= event.x <= 1 << 16

@@ -88,3 +88,15 @@ def test_state_is_what_was_written_last(tmp_path: Path) -> None:
     assert control.read_state(run) == {"doing": "paused"}
     (run / CONTROL / STATE).write_text("[1]")
     assert control.read_state(run) == {}
+
+
+@pytest.mark.parametrize("what", [[], {}, None, 7, "9" * 400])
+def test_a_command_that_is_no_word_is_refused(tmp_path: Path, what: Any) -> None:
+    (tmp_path / "control").mkdir()
+    values = {"id": "0" * 32, "who": "me", "when": 10**400, "what": what}
+    (tmp_path / "control" / f"{'0' * 32}.json").write_text(json.dumps(values))
+    values |= {"id": "1" * 32, "when": 1.0}
+    (tmp_path / "control" / f"{'1' * 32}.json").write_text(json.dumps(values))
+    commands, refused = control.take(tmp_path)
+    assert commands == []
+    assert len(refused) == 2

@@ -1,0 +1,67 @@
+"""Rows as those who draw them may rely on: every field has the type it must have, or is not there.
+Whoever writes a run's files writes them so; a run may come from somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+#: Whole numbers of episodes and evaluations, and the range each lies in.
+COUNTS = {
+    "global_step": (0, 1 << 53),
+    "global_update": (0, 1 << 53),
+    "start_delay": (0, 1 << 31),
+    "steps": (0, 1 << 53),
+    "frames": (0, 1 << 53),
+    # Places in a level, in pixels; areas are bytes of the game's RAM, -1 where nobody knows.
+    "furthest_x": (0, 1 << 16),
+    "x": (0, 1 << 16),
+    "y": (0, 1 << 16),
+    "area_type": (-1, 255),
+    "area_index": (-1, 255),
+}
+NUMBERS = ("seconds", "episode_return", "time_left", "timestamp")
+TEXTS = ("policy", "reason")
+#: Characters of a text, and of the name of a field.
+MOST_TEXT = 100
+#: No quantity of a run comes near; sums of a few of them stay finite.
+MOST = 1e100
+
+
+def episodes(rows: Iterable[Any]) -> list[dict[str, Any]]:
+    """Ends of episodes: rows of `episodes.jsonl`, `evals.jsonl` and of a separate evaluation."""
+    return [episode(row) for row in rows if isinstance(row, dict)]
+
+
+def episode(row: dict[str, Any]) -> dict[str, Any]:
+    """The fields that are known, where they are what they must be."""
+    kept: dict[str, Any] = {}
+    for name, (low, high) in COUNTS.items():
+        if type(value := row.get(name)) is int and low <= value <= high:
+            kept[name] = value
+    kept |= {name: row[name] for name in NUMBERS if name in row and is_number(row[name])}
+    kept |= {name: row[name] for name in TEXTS if name in row and is_text(row[name])}
+    if is_text(stage := row.get("stage")) or type(stage) is int:
+        kept["stage"] = stage
+    if "cleared" in row:
+        kept["cleared"] = bool(row["cleared"])
+    return kept
+
+
+def numbers(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of metrics: numbers under short names, and None where something was not measured."""
+    return {
+        name: value
+        for name, value in row.items()
+        if len(name) <= MOST_TEXT and (value is None or is_number(value))
+    }
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number that can be added to others."""
+    return type(value) in (int, float) and abs(value) < MOST
+
+
+def is_text(value: Any) -> bool:
+    """Whether it is a short text."""
+    return isinstance(value, str) and len(value) <= MOST_TEXT

@@ -1,0 +1,282 @@
+"""What is fuzzed: every parser of files that a user may get from somebody else. A target makes an
+input out of good ones and gives it to everybody who reads such files; the errors that the parser
+documents are passed over, and everything else is a bug."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mutate import Mutator
+
+from warpzone.cli.flags import preset_config
+from warpzone.config import PRESETS, ConfigError, TrainConfig
+from warpzone.dashboard.catalogue import Catalogue
+from warpzone.dashboard.hub import _locked_part
+from warpzone.dashboard.messages import Part, parse
+from warpzone.dashboard.rundata import RunData
+from warpzone.dashboard.wall_file import WallFile
+from warpzone.maps.events import Event, read_events
+from warpzone.maps.flight import AreaPicture
+from warpzone.maps.heat import draw_heat
+from warpzone.play.movie import MovieError, parse_movie
+from warpzone.report.data import read_run
+from warpzone.report.page import make_page
+from warpzone.rom import RomError
+from warpzone.rom.rom import _FOLDER_IN_WHEEL, _install_from
+from warpzone.run import control, names
+from warpzone.run.checkpoints import Checkpoint, Checkpoints, Snapshot
+from warpzone.run.folder import load_config
+from warpzone.run.jsonl import JsonLines
+from warpzone.run.loading import find_weights
+from warpzone.run.migrate import backfill
+from warpzone.run.rotation import drop_after
+from warpzone.run.safe import read_state, read_weights
+from warpzone.run.sidecar import CheckpointError, encode, read_sidecar
+from warpzone.run.versions import read_sessions
+
+Target = Callable[[Mutator, Path], None]
+TARGETS: dict[str, Target] = {}
+
+CONFIG = json.loads(TrainConfig().to_json())
+EXPECTED = {"encoder.weight": torch.zeros(2, 3), "heads.bias": torch.zeros(2)}
+METRIC: dict[str, Any] = {
+    "update": 3,
+    "global_step": 96,
+    "seconds": 1.5,
+    "timestamp": 1.7e9,
+    "entropy": 1.2,
+}
+METRIC |= {"env_steps_per_sec": 5e3, "clear_rate": 0.5, "time_learn": 0.4, "time_engine": None}
+END: dict[str, Any] = {
+    "lane": 1,
+    "stage": 0,
+    "start_delay": 3,
+    "episode_return": 2.5,
+    "steps": 40,
+    "x": 300,
+    "y": 90,
+}
+END |= {"furthest_x": 320, "reason": "death", "global_step": 96, "area_type": 1, "area_index": 2}
+EVAL: dict[str, Any] = {
+    **END,
+    "stage": "1-1",
+    "policy": "argmax",
+    "cleared": True,
+    "seconds": 2.0,
+    "time_left": 300,
+}
+BEAT: dict[str, Any] = {"timestamp": 1.7e9, "phase": "learn", "update": 3, "global_step": 96}
+ANSWER: dict[str, Any] = {
+    "id": "0" * 32,
+    "who": "me",
+    "when": 1.0,
+    "what": "lr",
+    "value": 1e-4,
+    "result": "done",
+}
+STATE: dict[str, Any] = {"doing": "paused", "paused": True, "reason": "", "overrides": {"lr": 1e-4}}
+AREA = AreaPicture(1, 2, 0, np.zeros((208, 640, 3), np.uint8))
+
+
+def target(function: Target) -> Target:
+    TARGETS[function.__name__] = function
+    return function
+
+
+def _checkpoint(folder: Path) -> Checkpoint:
+    state = {"counters": {"update": 1}, "moments": torch.ones(3), "names": ["a", None, 1.5]}
+    config = TrainConfig(stages="2-3,4-1")
+    return Checkpoints(folder).write(Snapshot(config, 32, 1, "normal", EXPECTED, state, {"x": 1}))
+
+
+class Seeds:
+    """Good files, made once."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.checkpoint = _checkpoint(folder)
+        self.files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        self.stem = self.checkpoint.sidecar.stem
+        self.sidecar = json.loads(self.files[f"{self.stem}.json"])
+        self.wheels = [self._wheel(method) for method in (0, 8, 12, 14)]
+
+    @staticmethod
+    def _wheel(method: int) -> bytes:
+        held = io.BytesIO()
+        with zipfile.ZipFile(held, "w", method) as archive:
+            archive.writestr(_FOLDER_IN_WHEEL + "super-mario-bros.nes", b"NES\x1a" + bytes(4000))
+            archive.writestr(_FOLDER_IN_WHEEL + "super-mario-bros-rectangle.nes", bytes(3000))
+        return held.getvalue()
+
+
+_seeds: list[Seeds] = []
+
+
+def prepare(folder: Path) -> None:
+    _seeds[:] = [Seeds(folder)]
+
+
+@target
+def sidecar(mutator: Mutator, folder: Path) -> None:
+    """The side-car of a checkpoint, its own hash right or wrong."""
+    good = _seeds[0].sidecar
+    draw = mutator.random.random()
+    if draw < 0.5:
+        changed = mutator.document(good)
+        text = encode(changed).encode() if isinstance(changed, dict) else b"[]"
+    elif draw < 0.75:
+        text = mutator.text({**good, "version": 1})
+    else:
+        text = mutator.content([_seeds[0].files[f"{_seeds[0].stem}.json"]])
+    path = folder / f"{_seeds[0].stem}.json"
+    path.write_bytes(text)
+    with contextlib.suppress(CheckpointError):
+        found = read_sidecar(path)
+        assert found.timestamp.isprintable()
+        assert found.stem.isprintable()
+        with contextlib.suppress(CheckpointError):
+            found.train_config()
+    backfill(path, rollout_steps=64, dry_run=True, backup=False)
+
+
+@target
+def checkpoint(mutator: Mutator, folder: Path) -> None:
+    """All files of a checkpoint, one of them damaged."""
+    stem = _seeds[0].stem
+    damaged = mutator.random.choice(list(_seeds[0].files))
+    for name, content in _seeds[0].files.items():
+        (folder / name).write_bytes(mutator.content([content]) if name == damaged else content)
+    checkpoints = Checkpoints(folder)
+    checkpoints.prune(last=1, every=0, best=0, newest=9, dry_run=True)
+    with contextlib.suppress(CheckpointError):
+        found = checkpoints.open(stem)
+        found.verify()
+    with contextlib.suppress(ConfigError):
+        find_weights(folder)
+    with contextlib.suppress(CheckpointError, OSError):
+        read_weights(folder / f"{stem}.safetensors", EXPECTED)
+    with contextlib.suppress(CheckpointError):
+        read_state(folder / f"{stem}.state.pt")
+
+
+@target
+def run_folder(mutator: Mutator, folder: Path) -> None:
+    """Everything that the dashboard reads of a run, and what it sends to browsers."""
+    run = _run(mutator, folder)
+    data = RunData(run)
+    for _ in range(2):
+        data.refresh()
+    catalogue = Catalogue(folder)
+    listing = catalogue.scan()
+    catalogue.adopt(listing)
+    sent: list[Any] = [listing.rows, data.heartbeat, data.metrics.last(), data.reader.state()]
+    for what in ("names", "config", "stages", "ends", "episodes", "log", "checkpoints", "answers"):
+        values = {"type": "part", "request": 1, "run": "0" * 16, "what": what}
+        sent.append(_locked_part(data, Part.model_validate(values), catalogue))
+    wall = WallFile(run)
+    wall.read()
+    # As strict as a browser.
+    json.dumps(sent, allow_nan=False)
+    for name in data.metrics.names():
+        data.metrics.curve(name, "global_step", 1.0, 50.0, 20)
+    control.take(run)
+    read_sessions(run)
+
+
+@target
+def report(mutator: Mutator, folder: Path) -> None:
+    """A report of a run, and the events of its maps."""
+    run = _run(mutator, folder)
+    with contextlib.suppress(OSError, ConfigError):
+        page = make_page([read_run(run)], folder / "page.html", rom=None, embed=100_000)
+        (folder / "page.html").write_text(page)
+    events: list[Event] = []
+    for source in (names.EVALS, names.EPISODES):
+        events += read_events(run, "1-1", source)
+    draw_heat(AREA, events, first=True)
+
+
+@target
+def resume(mutator: Mutator, folder: Path) -> None:
+    """The files of a run that goes on from a checkpoint."""
+    run = _run(mutator, folder)
+    with contextlib.suppress(ConfigError):
+        load_config(run)
+    for name in (names.METRICS, names.EPISODES, names.EVALS):
+        drop_after(JsonLines(run), name, 64)
+
+
+def _run(mutator: Mutator, folder: Path) -> Path:
+    run = folder / "run"
+    run.mkdir()
+    (run / names.CONFIG).write_bytes(mutator.text(CONFIG))
+    files = {names.METRICS: METRIC, names.EPISODES: END, names.EVALS: EVAL}
+    files |= {names.HEARTBEAT: BEAT, names.ANSWERS: ANSWER}
+    for name, row in files.items():
+        (run / name).write_bytes(mutator.lines([row]))
+    packed = gzip.compress(mutator.lines([METRIC]), 1)
+    (run / "metrics-0001.jsonl.gz").write_bytes(mutator.content([packed]))
+    for below in (names.CONTROL, names.LOGS, names.CHECKPOINTS, names.WALL):
+        (run / below).mkdir()
+    (run / names.CONTROL / names.STATE).write_bytes(mutator.text(STATE))
+    (run / names.CONTROL / f"{'0' * 32}.json").write_bytes(mutator.text(ANSWER))
+    (run / names.LOGS / names.LOG).write_bytes(mutator.content([b"[train] one\n[eval] two\n"]))
+    (run / names.CHECKPOINTS / f"{_seeds[0].stem}.json").write_bytes(
+        mutator.text(_seeds[0].sidecar)
+    )
+    (run / names.VERSIONS).write_bytes(mutator.text({"sessions": [{"python": "3.12"}]}))
+    (run / names.EVALUATION).write_bytes(mutator.text({"episodes": [EVAL, EVAL]}))
+    header = {"shape": [1, 2, 2, 2], "lanes": [{"lane": 0}], "actions": [[1, 2]], "number": 1}
+    (run / names.WALL / names.WALL_PICTURES).write_bytes(mutator.text(header) + b"\n" + bytes(8))
+    return run
+
+
+@target
+def preset(mutator: Mutator, folder: Path) -> None:
+    """A preset, as TOML."""
+    path = folder / "preset.toml"
+    seeds = [file.read_bytes() for file in sorted(PRESETS.glob("*.toml"))]
+    path.write_bytes(mutator.content([*seeds, b'[a]\nb = "c"\nd = 1979-05-27\n']))
+    with contextlib.suppress(ConfigError):
+        preset_config(str(path))
+
+
+@target
+def movie(mutator: Mutator, folder: Path) -> None:
+    """A movie, FM2 or plain."""
+    fm2 = b"version 3\nport0 1\nport1 1\nromChecksum base64:AAAA\n|0|R.....BA|........||\n|1||||\n"
+    plain = b"# masks\n0\n0x81\n255\n"
+    with contextlib.suppress(MovieError):
+        parse_movie(mutator.content([fm2, plain]))
+
+
+@target
+def wheel(mutator: Mutator, folder: Path) -> None:
+    """A wheel, or a ROM."""
+    path = folder / "file.whl"
+    path.write_bytes(mutator.content([*_seeds[0].wheels, b"NES\x1a\x02\x01" + bytes(40_970)]))
+    for variant in ("eu", "world", None):
+        with contextlib.suppress(RomError):
+            _install_from(path, variant)
+
+
+@target
+def message(mutator: Mutator, folder: Path) -> None:
+    """What a browser sends."""
+    seeds: list[Any] = [
+        {"type": "hello", "token": "x"},
+        {"type": "watch", "runs": ["0" * 16], "wall": True},
+        {"type": "curves", "request": 1, "runs": ["0" * 16], "names": ["entropy"], "low": 1.0},
+        {"type": "do", "request": 1, "run": "0" * 16, "what": "lr", "value": 1e-4, "name": "me"},
+    ]
+    with contextlib.suppress(ValueError):
+        parse(mutator.text(mutator.random.choice(seeds)).decode(errors="replace"))
