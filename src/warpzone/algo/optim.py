@@ -1,8 +1,8 @@
 """The optimiser: AdamW, the clip by global norm, and a guard against numbers that are not finite.
 
-Nothing here asks the device a question while learning. Whether an update is skipped is decided on
+Nothing here waits for the device while learning. Whether an optimiser step is skipped is decided on
 the device: the fused step takes a flag and leaves weights, moments and step counts alone where it
-is set. `report` reads the counters, which is the one wait.
+is set. Only `report`, which reads the counters, waits.
 """
 
 from collections.abc import Mapping
@@ -12,23 +12,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-#: The scale of half-precision losses: doubled after this many good updates, halved after a bad one.
+#: The scale of half-precision losses: doubled after this many good steps, halved after a bad one.
 SCALE_PATIENCE = 1000
 
 
 @dataclass(frozen=True)
-class UpdateReport:
-    """What happened to the updates so far."""
+class StepReport:
+    """What happened to the optimiser steps so far."""
 
-    #: Updates asked for.
-    updates: int
+    #: Optimiser steps asked for.
+    steps: int
     #: Skipped because the loss or a gradient was not finite.
     skipped: int
     #: How many of the latest were skipped for that, without a good one between.
     skipped_in_a_row: int
     #: Left out because the caller vetoed them.
     vetoed: int
-    #: Gradient norm of the latest update, before clipping.
+    #: Gradient norm of the latest optimiser step, before clipping.
     grad_norm: float
     #: The scale of the loss; 1 unless half precision is in use.
     loss_scale: float
@@ -74,7 +74,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) ->
 
 
 class Updater:
-    """Backward passes and updates of one network.
+    """Backward passes and optimiser steps of one network.
 
     for each minibatch: `backward(loss / pieces)`, as often as gradients accumulate; then `step()`.
     """
@@ -100,7 +100,7 @@ class Updater:
         self._good = torch.zeros((), dtype=torch.int64, device=device)
         self._bad_loss = torch.zeros((), dtype=torch.bool, device=device)
         self._norm = torch.zeros((), device=device)
-        #: Updates, skipped, skipped in a row, vetoed.
+        #: Optimiser steps, skipped, skipped in a row, vetoed.
         self._counts = torch.zeros(4, dtype=torch.int64, device=device)
 
     def backward(self, loss: Tensor) -> None:
@@ -110,14 +110,14 @@ class Updater:
 
     @torch.no_grad()
     def step(self, veto: Tensor | None = None) -> Tensor:
-        """One update from the accumulated gradients, which are then gone.
+        """One optimiser step from the accumulated gradients, which are then freed.
 
-        veto: 0-dim bool; where true, the update is left out (an early stop by KL, say). Returns
+        veto: 0-dim bool; where true, the step is left out (an early stop by KL, say). Returns
         the gradient's norm before clipping, 0-dim, on the device.
         """
         grads = [p.grad for p in self.parameters if p.grad is not None]
         if not grads:
-            raise ValueError("there is no gradient to update with; call backward first")
+            raise ValueError("there is no gradient for an optimiser step; call backward first")
         norm = torch.nn.utils.get_total_norm(grads) / self._scale
         bad = torch.logical_not(norm.isfinite()) | self._bad_loss
         factor = 1.0 / self._scale
@@ -140,11 +140,11 @@ class Updater:
         own = [self._scale, self._good, self._bad_loss, self._norm, self._counts]
         return [*(parameter.data for parameter in self.parameters), *moments, *own]
 
-    def report(self) -> UpdateReport:
+    def report(self) -> StepReport:
         """The counters so far; waits for the device."""
         packed = torch.cat([self._counts.double(), self._norm[None].double(), self._scale[None]])
-        updates, skipped, in_a_row, vetoed, norm, scale = packed.tolist()
-        return UpdateReport(int(updates), int(skipped), int(in_a_row), int(vetoed), norm, scale)
+        steps, skipped, in_a_row, vetoed, norm, scale = packed.tolist()
+        return StepReport(int(steps), int(skipped), int(in_a_row), int(vetoed), norm, scale)
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -171,9 +171,9 @@ class Updater:
     def _count(self, bad: Tensor, vetoed: Tensor) -> None:
         skipped = bad.long()
         in_a_row = (self._counts[2] + skipped) * skipped
-        updates, before, _, left_out = self._counts.unbind()
+        steps, before, _, left_out = self._counts.unbind()
         self._counts.copy_(
-            torch.stack([updates + 1, before + skipped, in_a_row, left_out + vetoed.long()])
+            torch.stack([steps + 1, before + skipped, in_a_row, left_out + vetoed.long()])
         )
         if self.scales_loss:
             self._good.copy_((self._good + 1) * (1 - skipped))

@@ -83,7 +83,7 @@ def test_an_update_that_is_not_finite_is_skipped_and_counted(bad: float) -> None
             other.backward(twin(x).square().mean())
             other.step()
     report = updater.report()
-    assert (report.updates, report.skipped, report.skipped_in_a_row) == (5, 3, 1)
+    assert (report.steps, report.skipped, report.skipped_in_a_row) == (5, 3, 1)
     assert not math.isfinite(report.grad_norm)
     # Skipping left no trace in the moments or the step count either.
     assert same(weights(module), weights(twin))
@@ -112,7 +112,7 @@ def test_a_veto_leaves_an_update_out() -> None:
         updater.step(veto=torch.tensor(veto))
         assert same(weights(module), before) == veto
     report = updater.report()
-    assert (report.updates, report.vetoed, report.skipped) == (2, 1, 0)
+    assert (report.steps, report.vetoed, report.skipped) == (2, 1, 0)
 
 
 def test_the_loss_scale_follows_overflow() -> None:
@@ -169,7 +169,7 @@ def test_a_step_can_be_undone() -> None:
     after, report = step(), updater.report()
     for value, old in zip(updater.tensors(), before, strict=True):
         value.copy_(old)
-    assert updater.report().updates == 1
+    assert updater.report().steps == 1
     assert same(step(), after)
     assert updater.report() == report
 

@@ -78,10 +78,10 @@ def test_without_accumulation_there_are_more_steps() -> None:
     agent = make_agent(config)
     learner = Learner(config, agent, CPU)
     learner.update(rollout, 0.0)
-    assert learner.updater.report().updates == 4
+    assert learner.updater.report().steps == 4
     accumulating = Learner(config.replace(grad_accum=4), make_agent(config), CPU)
     accumulating.update(rollout, 0.0)
-    assert accumulating.updater.report().updates == 1
+    assert accumulating.updater.report().steps == 1
 
 
 @pytest.mark.parametrize("memory", ["none", "gru"])
@@ -186,4 +186,4 @@ def test_recording_leaves_no_trace(
     report = recorded.update(rollout, 0.0)
     assert same(recorded.agent, plain)
     assert report == expected
-    assert recorded.updater.report().updates == config.epochs
+    assert recorded.updater.report().steps == config.epochs
