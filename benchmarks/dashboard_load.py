@@ -146,7 +146,7 @@ def measure(rounds: int, updates: int, changes: dict[str, Any]) -> dict[str, Any
             """Seconds by the wall clock, of CPU time here, and of CPU time in the server."""
             began = time.perf_counter(), time.process_time(), _cpu_seconds(served)
             for _ in range(updates):
-                run._update(run._played, Quiet())  # type: ignore[arg-type]
+                run.update(run.driver.play, Quiet())  # type: ignore[arg-type]
             ended = time.perf_counter(), time.process_time(), _cpu_seconds(served)
             wall, here, there = (b - a for a, b in zip(began, ended, strict=True))
             return wall, here, there

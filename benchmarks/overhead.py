@@ -86,7 +86,7 @@ def updates(run: Run, count: int) -> tuple[float, float]:
     """Seconds by the wall clock and of CPU time for some updates."""
     wall, cpu = time.perf_counter(), time.process_time()
     for _ in range(count):
-        run._update(run._played, Quiet())  # type: ignore[arg-type]
+        run.update(run.driver.play, Quiet())  # type: ignore[arg-type]
     return time.perf_counter() - wall, time.process_time() - cpu
 
 

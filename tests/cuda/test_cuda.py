@@ -51,7 +51,6 @@ def test_a_stopped_run_goes_on(tmp_path: Path, variant: str, overlap: bool) -> N
     config = tiny(**changes, runs_dir=str(tmp_path), run_name="run")
 
     def learn(run: Run) -> Any:
-        run.evaluated_at = run.global_step
         run.evaluate = lambda progress: None  # type: ignore[method-assign]
         return run.train(Progress(run.config, ""))
 
@@ -136,5 +135,5 @@ def test_gpu_hours_are_a_budget(tmp_path: Path) -> None:
         run.learn(shown)  # type: ignore[arg-type]
     finally:
         run.close()
-    assert 1 < run.gpu_seconds < 5
+    assert 1 < run.budget.gpu_seconds < 5
     assert len(shown.rows) == run.global_update > 0

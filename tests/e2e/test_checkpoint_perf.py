@@ -21,10 +21,10 @@ def seconds_of_saves(folder: Path, count: int = 5) -> tuple[list[float], int]:
     )
     run = Run(config)
     try:
-        run.learner.update(run._played().rollout, 0.0)
+        run.learner.update(run.driver.play().rollout, 0.0)
         seconds = []
         for update in range(1, count + 1):
-            run.global_update = update
+            run.budget.global_update = update
             began = time.perf_counter()
             run.save()
             seconds.append(time.perf_counter() - began)

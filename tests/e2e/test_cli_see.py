@@ -125,7 +125,7 @@ def test_training_films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     from warpzone.observers import video_maker
 
     few = partial(evaluate.evaluate, delays=(0,), stuck_after=3)
-    monkeypatch.setattr("warpzone.train.loop.evaluate", few)
+    monkeypatch.setattr("warpzone.train.evaluator.evaluate", few)
     monkeypatch.setattr(evaluate, "STUCK_AFTER", 3)
     monkeypatch.setattr("warpzone.observers.video.STUCK_AFTER", 5)
     # At the lowest priority it would take minutes beside other tests.

@@ -40,7 +40,7 @@ def few_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     from warpzone.eval import evaluate
 
     few = partial(evaluate.evaluate, delays=(0, 7, 30))
-    monkeypatch.setattr("warpzone.train.loop.evaluate", few)
+    monkeypatch.setattr("warpzone.train.evaluator.evaluate", few)
     monkeypatch.setattr(evaluate, "STUCK_AFTER", 20)
 
 

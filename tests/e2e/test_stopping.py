@@ -119,17 +119,17 @@ def test_a_signal_ends_in_good_order(
 
 
 def test_a_failure_leaves_a_checkpoint(capsys: OUT, tmp_path: Path, at_update: Any) -> None:
-    from warpzone.train.loop import Run
+    from warpzone.train.recorder import Recorder
 
-    real = Run._write
+    real = Recorder.write
     with pytest.MonkeyPatch.context() as patch:
 
-        def write(self: Run, row: Any, ended: Any) -> None:
-            real(self, row, ended)
-            if self.global_update == 2:
+        def write(self: Recorder, row: Any, *rest: Any) -> None:
+            real(self, row, *rest)
+            if row["update"] == 2:
                 raise OSError(5, "Input/output error on the disk")
 
-        patch.setattr(Run, "_write", write)
+        patch.setattr(Recorder, "write", write)
         assert main(words(tmp_path)) == 1
     said = capsys.readouterr().err
     assert "[train][warn] interrupted by a failure at step 64" in said

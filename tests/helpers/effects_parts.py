@@ -36,8 +36,9 @@ from warpzone.observers.make import make_observers
 from warpzone.observers.metrics import MetricsObserver
 from warpzone.observers.video_maker import VideoMaker
 from warpzone.run.resume import find_start
-from warpzone.train import loop
-from warpzone.train.loop import Run, choose_device
+from warpzone.train import evaluator
+from warpzone.train.device import choose_device
+from warpzone.train.loop import Run
 from warpzone.train.session import train
 from warpzone.train.stopping import Stop
 
@@ -249,8 +250,7 @@ def run_in_place(watch: Any = lambda config: (), **changes: Any) -> Run:
     with tempfile.TemporaryDirectory() as place:
         config = config_of(**{"runs_dir": place, **changes})
         run = Run(config, watch(config))
-        run.outcomes, run.evaluated_at = [], -1
-        with patch.object(loop, "evaluate", lambda *_, each_step: []):
+        with patch.object(evaluator, "evaluate", lambda *_, each_step: []):
             run.train(Recorder())  # type: ignore[arg-type]
         return run
 
@@ -265,7 +265,7 @@ def stopped(**changes: Any) -> int:
             for i in range(31)
         ]
 
-    with tempfile.TemporaryDirectory() as place, patch.object(loop, "evaluate", evaluate):
+    with tempfile.TemporaryDirectory() as place, patch.object(evaluator, "evaluate", evaluate):
         run = Run(config_of(runs_dir=place, **changes))
         run.train(Recorder())  # type: ignore[arg-type]
     return run.global_update
@@ -275,7 +275,7 @@ def paid_hours(**changes: Any) -> int:
     """Updates of a run that has used a GPU for two hours."""
     with tempfile.TemporaryDirectory() as place:
         run = Run(config_of(runs_dir=place, **changes))
-        run.gpu_seconds = 7200.0
+        run.budget.gpu_seconds = 7200.0
         try:
             run.learn(Recorder())  # type: ignore[arg-type]
         finally:

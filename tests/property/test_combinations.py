@@ -76,7 +76,7 @@ def life(config: TrainConfig, updates: int) -> Run:
     run = Run(config, [MetricsObserver(config)], start=find_start(config, lambda text: None))
     assert run.notes == []
     try:
-        run._done = lambda ahead=0: run.global_update + ahead >= updates  # type: ignore[method-assign]
+        run.done = lambda ahead=0: run.global_update + ahead >= updates  # type: ignore[method-assign]
         run.learn(Recorder())  # type: ignore[arg-type]
         run.save("interrupt")
     finally:
@@ -120,7 +120,7 @@ def check_acting(config: TrainConfig) -> None:
     """The next rollout, once more in one piece."""
     run = Run(config, start=find_start(config, lambda text: None))
     try:
-        rollout = run._played().rollout
+        rollout = run.driver.play().rollout
     finally:
         run.close()
     obs = stack_sequence(rollout.frames, rollout.age)

@@ -158,7 +158,7 @@ class Rig:
         run = self.runs[mode]
         watch = Watch(run.config)
         per_update = self.config.steps_per_update
-        run.config = run.config.replace(max_steps=run.global_step + (updates + 2) * per_update)
+        run.budget.max_steps = run.global_step + (updates + 2) * per_update
         run.learn(watch)
         if mode == "serial":
             self._rollout = run.collector.collect()

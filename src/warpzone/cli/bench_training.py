@@ -37,8 +37,8 @@ def _train(words: Sequence[str]) -> int:
     from warpzone.bench.train import Plan, measure
     from warpzone.cli.flags import resolve
     from warpzone.config import ConfigError
+    from warpzone.train.device import choose_device
     from warpzone.train.estimate import refuse_impossible
-    from warpzone.train.loop import choose_device
 
     try:
         plan = Plan(args.seconds, args.rounds)
@@ -78,8 +78,8 @@ def _overlap(words: Sequence[str]) -> int:
     from warpzone.bench.overlap import describe, grid, run_grid
     from warpzone.cli.flags import resolve
     from warpzone.config import ConfigError
+    from warpzone.train.device import choose_device
     from warpzone.train.estimate import refuse_impossible
-    from warpzone.train.loop import choose_device
 
     if not 0.0 <= args.warmup_frac < 1.0:
         raise ConfigError(f"--warmup-frac is a fraction below 1, not {args.warmup_frac}")

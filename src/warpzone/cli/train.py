@@ -73,9 +73,9 @@ def _train(config: TrainConfig) -> int:
     from warpzone.learn.learner import LearningError
     from warpzone.observers.make import make_observers
     from warpzone.run.sidecar import CheckpointError
+    from warpzone.train.device import choose_device
     from warpzone.train.estimate import refuse_impossible
     from warpzone.train.ladder import out_of_memory
-    from warpzone.train.loop import choose_device
     from warpzone.train.session import train
     from warpzone.train.stopping import Interrupted, signals
 

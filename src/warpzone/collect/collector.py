@@ -91,6 +91,17 @@ class Collector:
         """Before a rollout that starts after so many steps of the run."""
         self.guide.before(global_step)
 
+    def play(self, version: int) -> Collected:
+        """A rollout and all that belongs to it; `version` is the policy's."""
+        try:
+            rollout = self.collect()
+        except (ValueError, OSError) as error:
+            # Elsewhere these are bad input or a full disk, and one sentence is enough.
+            raise RuntimeError(f"collecting failed: {error}") from error
+        episodes = self.episodes.take()
+        summary = {**self.episodes.summary(), **self.guide.metrics()}
+        return Collected(rollout, version, self.clock.take(), episodes, summary)
+
     def collect(self) -> Rollout:
         """Plays `rollout_steps` steps in every lane. The tensors returned are written again by the
         next call but one if collection overlaps with learning, else by the next."""

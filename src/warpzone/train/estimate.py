@@ -122,7 +122,7 @@ def free_host_memory() -> int | None:
 
 def describe(config: TrainConfig) -> str:
     """Memory and time in a few lines; refuses what the machine cannot hold."""
-    from warpzone.train.loop import choose_device
+    from warpzone.train.device import choose_device
     from warpzone.train.speed import forecast
 
     device = choose_device(config)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import time
 from collections.abc import Mapping
@@ -11,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from warpzone.eval.evaluate import Outcome
 from warpzone.run.checkpoints import Checkpoint, Checkpoints, Snapshot, update_of
-from warpzone.run.folder import RunFolder
 from warpzone.run.journal import say
-from warpzone.run.names import EVALS, WEIGHTS
-from warpzone.run.reader import read_rows
+from warpzone.run.names import WEIGHTS
 from warpzone.run.resume import Start
 from warpzone.run.sidecar import CheckpointError, Reason
 from warpzone.run.versions import add_session
@@ -25,8 +21,9 @@ if TYPE_CHECKING:
     from warpzone.train.loop import Run
 
 GIB = 2**30
-#: What a run counts, by the name it has there.
-COUNTERS = ("global_step", "global_update", "best_clears", "best_update", "gpu_seconds")
+#: What a run counts, by the name it has in a checkpoint and in the part that counts it.
+BUDGET_COUNTERS = ("global_step", "global_update", "gpu_seconds")
+EVALUATOR_COUNTERS = ("best_clears", "best_update")
 
 
 class Saver:
@@ -39,8 +36,6 @@ class Saver:
         self.update = -1
         #: What writing the last one took.
         self.seconds = 0.0
-        #: The step that the run was resumed at; -1 for one that was not.
-        self.resumed_at = -1
         self._since = time.monotonic()
 
     def begin(self, start: Start) -> list[str]:
@@ -49,7 +44,7 @@ class Saver:
         notes = []
         if found is not None:
             notes = self.restore(found, at_home=at_home)
-            self.resumed_at = run.global_step
+            run.budget.resumed_at = run.global_step
         if at_home:
             run.folder.rewind(run.config, run.global_step)
         source = {"update": run.global_update, "resumed_from": str(found.path) if found else None}
@@ -95,7 +90,7 @@ class Saver:
         self.checkpoints.prune(
             last=run.config.keep_last,
             every=run.config.keep_every,
-            best=run.best_update,
+            best=run.evaluator.best_update,
             newest=run.global_update,
         )
         self._since = time.monotonic()
@@ -114,7 +109,7 @@ class Saver:
             elif all(bool(part.isfinite().all()) for part in run.agent.parameters()):
                 self.save(reason, lanes=run.between)
                 if reason == "interrupt":
-                    meta = {"global_step": run.global_step, "seconds": run.seconds}
+                    meta = {"global_step": run.global_step, "seconds": run.budget.seconds}
                     run.folder.save_weights(WEIGHTS, run.evaluated_agent(), meta)
         except (OSError, RuntimeError) as error:
             if reason == "normal":
@@ -157,15 +152,18 @@ def state_of(run: Run, *, lanes: bool) -> dict[str, Any]:
         stored = replaying.replay.storage
         if stored.size * stored.spec.bytes <= run.config.checkpoint_replay_gb * GIB:
             replay = replaying.replay.state_dict()
+    budget, evaluator, policies = run.budget, run.evaluator, run.policies
+    counters = {name: getattr(budget, name) for name in BUDGET_COUNTERS}
+    counters |= {name: getattr(evaluator, name) for name in EVALUATOR_COUNTERS}
     return {
-        "counters": {name: getattr(run, name) for name in COUNTERS},
-        "seconds": run.seconds,
-        "next_eval": run.next_eval,
-        "evaluated_at": run.evaluated_at,
+        "counters": counters,
+        "seconds": budget.seconds,
+        "next_eval": evaluator.next_eval,
+        "evaluated_at": evaluator.evaluated_at,
         "learner": run.learner.state_dict(),
         "collector": _collector(run, lanes),
-        "noise": run.noise.get_state(),
-        "noise_buffers": {name: part.cpu() for name, part in run.acting.named_buffers()},
+        "noise": policies.noise.get_state(),
+        "noise_buffers": {name: part.cpu() for name, part in policies.acting.named_buffers()},
         "replay": replay,
         "random": random_state(),
         "observers": {one.key(): one.state_dict() for one in run.observers},
@@ -173,9 +171,10 @@ def state_of(run: Run, *, lanes: bool) -> dict[str, Any]:
 
 
 def _best(run: Run) -> dict[str, int]:
-    if run.best_update < 0:
+    evaluator = run.evaluator
+    if evaluator.best_update < 0:
         return {}
-    return {"clears": run.best_clears, "update": run.best_update}
+    return {"clears": evaluator.best_clears, "update": evaluator.best_update}
 
 
 def _collector(run: Run, lanes: bool) -> dict[str, Any]:
@@ -189,18 +188,20 @@ def _collector(run: Run, lanes: bool) -> dict[str, Any]:
 def load_state(run: Run, state: Mapping[str, Any]) -> list[str]:
     """Takes up what `state_of` gave; the weights are there already."""
     notes: list[str] = []
-    for name in COUNTERS:
-        setattr(run, name, type(getattr(run, name))(state["counters"][name]))
-    run.started = time.perf_counter() - float(state["seconds"])
-    run.next_eval = int(state["next_eval"])
-    run.evaluated_at = int(state["evaluated_at"])
-    _plan_evaluation(run)
+    budget, evaluator, policies = run.budget, run.evaluator, run.policies
+    for part, names in ((budget, BUDGET_COUNTERS), (evaluator, EVALUATOR_COUNTERS)):
+        for name in names:
+            setattr(part, name, type(getattr(part, name))(state["counters"][name]))
+    budget.started = time.perf_counter() - float(state["seconds"])
+    evaluator.next_eval = int(state["next_eval"])
+    evaluator.evaluated_at = int(state["evaluated_at"])
+    evaluator.plan()
     run.learner.load_state_dict(state["learner"])
-    run.noise.set_state(state["noise"])
-    if run.acting is not run.agent:
-        run.acting.load_state_dict(run.agent.state_dict())
-    for name, part in run.acting.named_buffers():
-        part.copy_(state["noise_buffers"][name])
+    policies.noise.set_state(state["noise"])
+    if policies.acting is not policies.agent:
+        policies.acting.load_state_dict(policies.agent.state_dict())
+    for name, buffer in policies.acting.named_buffers():
+        buffer.copy_(state["noise_buffers"][name])
     if reason := run.collector.load_state_dict(state["collector"]):
         notes.append(f"all games start anew: {reason}")
     notes += _load_replay(run, state["replay"])
@@ -208,14 +209,6 @@ def load_state(run: Run, state: Mapping[str, Any]) -> list[str]:
         observer.load_state_dict(state["observers"].get(observer.key(), {}))
     load_random_state(state["random"])
     return notes
-
-
-def _plan_evaluation(run: Run) -> None:
-    """Another interval than before begins with the next multiple of it."""
-    if every := run.config.eval_interval:
-        upcoming = (run.global_step // every + 1) * every
-        if not 0 < run.next_eval <= upcoming or run.next_eval % every:
-            run.next_eval = upcoming
 
 
 def _load_replay(run: Run, saved: dict[str, Any] | None) -> list[str]:
@@ -230,17 +223,6 @@ def _load_replay(run: Run, saved: dict[str, Any] | None) -> list[str]:
     except ValueError as error:
         return [f"the replay fills up anew: {error}"]
     return []
-
-
-def recall(folder: RunFolder, global_step: int, resumed_at: int) -> list[Outcome]:
-    """The evaluation that an earlier life of the run made at the step it was resumed at."""
-    if global_step != resumed_at:
-        return []
-    names = {field.name for field in dataclasses.fields(Outcome)}
-    rows = [row for row in read_rows(folder.path, EVALS) if row.get("global_step") == global_step]
-    if not all(names <= row.keys() for row in rows):
-        return []
-    return [Outcome(**{name: row[name] for name in names}) for row in rows]
 
 
 def random_state() -> dict[str, Any]:

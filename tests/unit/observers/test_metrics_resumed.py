@@ -38,7 +38,7 @@ def life(config: TrainConfig, checkpoint: int, last: int) -> Run:
     try:
         writer.started(run)
         while run.global_update < last:
-            run._update(run._played, Recorder())  # type: ignore[arg-type]
+            run.update(run.driver.play, Recorder())  # type: ignore[arg-type]
             if run.global_update == checkpoint:
                 run.save("interrupt")
     finally:

@@ -22,7 +22,7 @@ def test_a_lane_is_shown_with_its_stage(
     run = Run(tiny(runs_dir=str(tmp_path), **changes))
     try:
         (run.folder.path / WALL).mkdir()
-        write_wall(run, run._played(), 2, 4, 1)
+        write_wall(run, run.driver.play(), 2, 4, 1)
     finally:
         run.close()
     header = json.loads((run.folder.path / WALL / WALL_PICTURES).read_bytes().partition(b"\n")[0])
@@ -37,7 +37,7 @@ def test_a_lane_is_one_picture_whatever_it_sees(tmp_path: Path) -> None:
         run = Run(tiny(runs_dir=str(tmp_path), run_name=name, **changes))
         try:
             (run.folder.path / WALL).mkdir()
-            write_wall(run, run._played(), 2, 8, 1)
+            write_wall(run, run.driver.play(), 2, 8, 1)
         finally:
             run.close()
         text, _, pixels = (run.folder.path / WALL / WALL_PICTURES).read_bytes().partition(b"\n")
@@ -46,7 +46,7 @@ def test_a_lane_is_one_picture_whatever_it_sees(tmp_path: Path) -> None:
     run = Run(tiny(runs_dir=str(tmp_path), run_name="ram", observation="ram"))
     try:
         (run.folder.path / WALL).mkdir()
-        write_wall(run, run._played(), 2, 8, 1)
+        write_wall(run, run.driver.play(), 2, 8, 1)
     finally:
         run.close()
     text = (run.folder.path / WALL / WALL_PICTURES).read_bytes().partition(b"\n")[0]

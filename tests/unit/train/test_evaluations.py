@@ -11,7 +11,7 @@ from warpzone.config import TrainConfig
 from warpzone.eval.evaluate import Outcome
 from warpzone.run.reader import read_rows
 from warpzone.run.resume import find_start
-from warpzone.train import loop
+from warpzone.train import evaluator
 from warpzone.train.loop import Run
 from warpzone.train.saving import Saver
 from warpzone.train.stopping import Interrupted, Stop
@@ -33,7 +33,7 @@ def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
         each_step()
         return [Outcome(policy=policy, **OUTCOME) for policy in ("argmax", "sampled")]  # type: ignore[arg-type]
 
-    monkeypatch.setattr(loop, "evaluate", evaluate)
+    monkeypatch.setattr(evaluator, "evaluate", evaluate)
     return plan
 
 
@@ -63,7 +63,7 @@ def test_interrupted_while_it_evaluates(
     assert evaluated(tmp_path) == []
     run = life(settings(tmp_path))
     assert evaluated(tmp_path) == [64, 64, 128, 128]
-    assert (run.best_clears, run.best_update) == (1, 2)
+    assert (run.evaluator.best_clears, run.evaluator.best_update) == (1, 2)
     # The run is over: taken up again it knows its result and plays nothing.
     evaluations.append(lambda: pytest.fail("evaluated again"))
     again = life(settings(tmp_path))

@@ -49,7 +49,7 @@ def learn(settings: TrainConfig, updates: int = UPDATES) -> Run:
     start = find_start(settings, print)
     run = Run(settings, start=start)
     try:
-        run._done = _until(run, updates)  # type: ignore[method-assign]
+        run.done = _until(run, updates)  # type: ignore[method-assign]
         run.learn(Recorder())  # type: ignore[arg-type]
         run.save("interrupt")
     finally:
@@ -236,18 +236,18 @@ def test_budgets_count_earlier_lives(tmp_path: Path) -> None:
     settings = config(tmp_path, resume="auto", max_time=60.0, max_cost_gpu_hours=2.0)
     run = Run(settings)
     run.started -= 59 * 60
-    run.gpu_seconds = 1.9 * 3600
-    assert not run._done()
+    run.budget.gpu_seconds = 1.9 * 3600
+    assert not run.done()
     run.save()
     run.close()
     run = Run(settings, start=find_start(settings, print))
-    assert not run._done()
+    assert not run.done()
     run.started -= 61
-    assert run._done()
+    assert run.done()
     run.close()
     run = Run(settings, start=find_start(settings, print))
-    run.gpu_seconds += 0.2 * 3600
-    assert run._done()
+    run.budget.gpu_seconds += 0.2 * 3600
+    assert run.done()
     run.close()
 
 
@@ -257,7 +257,7 @@ def test_a_checkpoint_while_a_rollout_is_under_way(tmp_path: Path) -> None:
     class Asks(Observer):
         def between(self, run: Any, progress: Any) -> None:
             if run.global_update == 2:
-                assert run._coming is not None
+                assert run.driver.ahead
                 run.save()
 
     settings = config(tmp_path, resume="auto", overlap_collect=True, max_steps=5 * 32)

@@ -17,7 +17,7 @@ from warpzone.eval.evaluate import evaluate
 from warpzone.observers.make import make_observers
 from warpzone.observers.observer import Observer
 from warpzone.observers.progress import Progress
-from warpzone.train import loop
+from warpzone.train import evaluator
 from warpzone.train.loop import Run
 
 #: Updates before the first count, in which windows and caches fill; counts; updates from one to the
@@ -83,7 +83,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept on purpose is full at the first count; evaluations are short."""
     monkeypatch.setattr(episodes, "WINDOW", 4)
     monkeypatch.setattr(episodes, "STAGE_WINDOW", 2)
-    monkeypatch.setattr(loop, "evaluate", partial(evaluate, delays=(0, 1), stuck_after=2))
+    monkeypatch.setattr(evaluator, "evaluate", partial(evaluate, delays=(0, 1), stuck_after=2))
 
 
 @pytest.mark.parametrize(

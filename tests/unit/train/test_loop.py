@@ -58,7 +58,7 @@ def test_grouping_changes_no_game(tmp_path: Path) -> None:
     games = []
     for groups in (1, 2, 4):
         run = Run(tiny(runs_dir=str(tmp_path / str(groups)), groups=groups))
-        games.append(run._played().rollout)
+        games.append(run.driver.play().rollout)
         run.collector.close()
     for game in games[1:]:
         assert torch.equal(game.actions, games[0].actions)
@@ -77,14 +77,14 @@ def test_overlap_lags_by_one_update(tmp_path: Path) -> None:
 def test_overlapped_policy_stays_still_while_it_plays(tmp_path: Path) -> None:
     run = Run(tiny(runs_dir=str(tmp_path), overlap_collect=True, lr=0.1))
     try:
-        collected = run._played()
-        before = [parameter.clone() for parameter in run.acting.parameters()]
+        collected = run.driver.play()
+        before = [parameter.clone() for parameter in run.policies.acting.parameters()]
         run.learner.update(collected.rollout, 0.0)
-        after = list(run.acting.parameters())
+        after = list(run.policies.acting.parameters())
         assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
-        assert not same(run.acting, run.agent)
-        run._hand_over()
-        assert same(run.acting, run.agent)
+        assert not same(run.policies.acting, run.agent)
+        run.driver.hand_over()
+        assert same(run.policies.acting, run.agent)
     finally:
         run.collector.close()
 
@@ -92,13 +92,13 @@ def test_overlapped_policy_stays_still_while_it_plays(tmp_path: Path) -> None:
 def test_noise_is_drawn_once_for_each_rollout(tmp_path: Path) -> None:
     run = Run(tiny(runs_dir=str(tmp_path), overlap_collect=True, noisy=True))
     try:
-        first = run._played()
-        played = [noise.clone() for noise in run.acting.buffers()]
+        first = run.driver.play()
+        played = [noise.clone() for noise in run.policies.acting.buffers()]
         assert any(noise.abs().sum() > 0 for noise in played)
-        run._hand_over()  # The next rollout has new noise; this one is learned with its own.
+        run.driver.hand_over()  # The next rollout has new noise; this one is learned with its own.
         learned = list(run.agent.buffers())
         assert all(torch.equal(a, b) for a, b in zip(played, learned, strict=True))
-        fresh = list(run.acting.buffers())
+        fresh = list(run.policies.acting.buffers())
         assert not all(torch.equal(a, b) for a, b in zip(played, fresh, strict=True))
         with torch.no_grad():
             logits, _ = run.learner.network.sequence(first.rollout)
@@ -175,7 +175,7 @@ def test_a_failure_in_the_last_rollout_ahead_is_heard(tmp_path: Path) -> None:
     # The run is stopped by its clock while one more rollout is under way.
     run = Run(tiny(runs_dir=str(tmp_path), overlap_collect=True, max_time=1e-9, max_steps=320))
     Broken(run.collector.groups[0], 8)
-    run._done = lambda ahead=0: run.global_update + ahead >= 1 and ahead == 0  # type: ignore
+    run.done = lambda ahead=0: run.global_update + ahead >= 1 and ahead == 0  # type: ignore
     with pytest.raises(RuntimeError, match="the engine broke"):
         run.train(Recorder())  # type: ignore[arg-type]
     assert threads() == []
@@ -225,7 +225,7 @@ def test_a_run_of_days_on_a_cpu_is_refused(tmp_path: Path, monkeypatch: pytest.M
     for allowed, changes in (("0", {"max_time": 60.0}), ("1", {})):
         monkeypatch.setenv("MARIO_ALLOW_CPU_AUTO", allowed)
         run = Run(tiny(runs_dir=str(tmp_path / allowed), **endless, **changes))
-        run._done = lambda ahead=0, run=run: run.global_update >= 3  # type: ignore
+        run.done = lambda ahead=0, run=run: run.global_update >= 3  # type: ignore
         shown = Recorder()
         run.learn(shown)  # type: ignore[arg-type]
         run.close()

@@ -17,7 +17,7 @@ from warpzone.observers.control import ControlObserver
 from warpzone.run import control
 from warpzone.run.checkpoints import Checkpoints
 from warpzone.run.control import Command
-from warpzone.train import loop
+from warpzone.train import evaluator
 from warpzone.train.loop import Run
 
 
@@ -43,7 +43,7 @@ def test_evaluations_and_checkpoints_have_a_phase(
         seen.append(run.pulse.phase)
         return write(self, snapshot)
 
-    monkeypatch.setattr(loop, "evaluate", evaluate)
+    monkeypatch.setattr(evaluator, "evaluate", evaluate)
     monkeypatch.setattr(Checkpoints, "write", noted)
     run.train(Recorder())  # type: ignore[arg-type]
     # Three updates; an evaluation after the second and at the end.
@@ -93,11 +93,11 @@ def test_a_run_stops_at_as_many_clears_as_are_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: int, updates: int
 ) -> None:
     """Three are cleared in every evaluation, the first after two updates."""
-    monkeypatch.setattr(loop, "evaluate", lambda *_, each_step: outcomes(3))
+    monkeypatch.setattr(evaluator, "evaluate", lambda *_, each_step: outcomes(3))
     config = tiny(runs_dir=str(tmp_path), eval_interval=64, max_steps=6 * 32, stop_at_clears=wanted)
     run = Run(config)
     run.train(Recorder())  # type: ignore[arg-type]
-    assert (run.global_update, run.best_clears) == (updates, 3)
+    assert (run.global_update, run.evaluator.best_clears) == (updates, 3)
 
 
 def test_a_run_ends_when_its_time_is_up(tmp_path: Path) -> None:

@@ -1,0 +1,82 @@
+"""How far a run is, and how far it may go."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from warpzone.config import ConfigError, TrainConfig
+
+#: Longer than this on a CPU is a mistake more often than a plan.
+CPU_HOURS = 12.0
+
+
+class Budget:
+    """Counts steps, updates, time and GPU time, those of earlier sessions of the run included."""
+
+    def __init__(self, config: TrainConfig, *, on_gpu: bool) -> None:
+        self._config = config
+        self._on_gpu = on_gpu
+        self.max_steps = config.max_steps
+        self.global_step = 0
+        self.global_update = 0
+        self.gpu_seconds = 0.0
+        #: The step that the run was resumed at; -1 for one that was not.
+        self.resumed_at = -1
+        #: The clock at which the run would have begun without pauses.
+        self.started = time.perf_counter()
+        self._charged = self.started
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.perf_counter() - self.started
+
+    @property
+    def progress(self) -> float:
+        """The share of the steps that is done."""
+        return self.global_step / self.max_steps
+
+    def begin(self) -> None:
+        """GPU time counts from now on."""
+        self._charged = time.perf_counter()
+
+    def count_update(self) -> None:
+        """An update is done."""
+        self.global_step += self._config.steps_per_update
+        self.global_update += 1
+
+    def charge(self) -> None:
+        """Adds the time since the last call, if it was a GPU's."""
+        now = time.perf_counter()
+        if self._on_gpu:
+            self.gpu_seconds += now - self._charged
+        self._charged = now
+
+    def spent(self, ahead: int = 0) -> bool:
+        """Whether nothing is left, or will be after `ahead` more updates."""
+        config = self._config
+        if config.max_cost_gpu_hours and self.gpu_seconds > config.max_cost_gpu_hours * 3600:
+            return True
+        if config.max_time and self.seconds > config.max_time * 60:
+            return True
+        return self.global_step + (1 + ahead) * config.steps_per_update > self.max_steps
+
+    def left(self, rate: float) -> float:
+        """Seconds until the steps are done, at so many a second, or the time is up, whatever comes
+        first."""
+        steps = max(0, self.max_steps - self.global_step) / rate
+        if not self._config.max_time:
+            return steps
+        return min(steps, max(0.0, self._config.max_time * 60 - self.seconds))
+
+    def refuse_endless(self, rate: float) -> None:
+        """After the second update the speed is known: a run of days on the CPU ends."""
+        if self.global_update != 2 or self._on_gpu:
+            return
+        hours = self.left(rate) / 3600
+        if hours > CPU_HOURS and os.environ.get("MARIO_ALLOW_CPU_AUTO") != "1":
+            raise ConfigError(
+                f"at {rate:.0f} steps/s this run would take {hours:.0f} hours on the CPU; lower "
+                "--max-steps, choose a smaller network, or set MARIO_ALLOW_CPU_AUTO=1 to go on"
+            )

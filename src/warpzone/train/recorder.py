@@ -1,0 +1,124 @@
+"""What is written down of an update: its metrics row, and the episodes that ended in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+from warpzone.collect.collector import Collected
+from warpzone.config import TrainConfig
+from warpzone.learn.replaying import Replaying
+from warpzone.observers.progress import Progress
+from warpzone.run.folder import RunFolder
+from warpzone.run.names import EPISODES, METRICS
+from warpzone.train.budget import Budget
+
+#: Seconds between two lines about the replay.
+REPLAY_LINE_EVERY = 10.0
+
+
+class Times:
+    """When an update began, had its rollout, and had learned from it; and how long writing down the
+    update before took, which counts into this one."""
+
+    def __init__(self, log: float) -> None:
+        self.log = log
+        self._marks = [time.perf_counter()]
+
+    def mark(self) -> None:
+        """The part at hand is over, and the next one begins."""
+        self._marks.append(time.perf_counter())
+
+    @property
+    def waited(self) -> float:
+        """For the rollout."""
+        return self._marks[1] - self._marks[0]
+
+    @property
+    def learned(self) -> float:
+        """From the rollout."""
+        return self._marks[2] - self._marks[1]
+
+    @property
+    def elapsed(self) -> float:
+        """What the update took."""
+        return self._marks[2] - self._marks[0] + self.log
+
+    @property
+    def since(self) -> float:
+        """Until now, from when the rollout was learned from."""
+        return time.perf_counter() - self._marks[2]
+
+
+class Recorder:
+    """Makes rows and appends them to the run's files."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        budget: Budget,
+        folder: RunFolder,
+        replaying: Replaying | None,
+    ) -> None:
+        self._config = config
+        self._budget = budget
+        self._folder = folder
+        self._replaying = replaying
+        self._log_seconds = 0.0
+        self._replay_line = -REPLAY_LINE_EVERY
+
+    def begin(self) -> Times:
+        """An update begins."""
+        return Times(self._log_seconds)
+
+    def row(self, losses: dict[str, float], collected: Collected, times: Times) -> dict[str, Any]:
+        """Counters, speeds, losses, episodes, and whose the seconds were; of the update that was
+        counted last."""
+        config, budget = self._config, self._budget
+        rate = config.steps_per_update / times.elapsed
+        owners = self._owners(collected, times)
+        return {
+            "timestamp": time.time(),
+            "update": budget.global_update,
+            "global_step": budget.global_step,
+            "seconds": budget.seconds,
+            "env_steps_per_sec": rate,
+            "env_frames_per_sec": rate * config.frame_skip,
+            "updates_per_sec": 1.0 / times.elapsed,
+            "eta": budget.left(rate),
+            "policy_lag": budget.global_update - 1 - collected.version,
+            **losses,
+            **collected.summary,
+            **{f"time_{owner}": value for owner, value in sorted(owners.items())},
+        }
+
+    def write(
+        self, row: dict[str, Any], collected: Collected, progress: Progress, times: Times
+    ) -> None:
+        """Into the run's files and onto the display."""
+        if self._budget.global_update % self._config.log_interval == 0:
+            self._folder.append(METRICS, [row])
+        step = {"global_step": self._budget.global_step}
+        rows = [dataclasses.asdict(episode) | step for episode in collected.episodes]
+        self._folder.append(EPISODES, rows)
+        progress.update(row)
+        self._say_replay(progress)
+        self._log_seconds = times.since
+
+    def _say_replay(self, progress: Progress) -> None:
+        """The state of the replay, now and then."""
+        seconds = self._budget.seconds
+        if self._replaying is not None and seconds - self._replay_line > REPLAY_LINE_EVERY:
+            self._replay_line = seconds
+            progress.say(self._replaying.stat_line())
+
+    def _owners(self, collected: Collected, times: Times) -> dict[str, float]:
+        """Where collecting overlaps with learning, only the wait for it is the update's own."""
+        owners = {**collected.owners, "learn": times.learned, "log": times.log}
+        if self._config.overlap_collect:
+            owners["wait"] = times.waited
+        else:
+            collecting = sum(collected.owners.values())
+            owners["other"] = owners.get("other", 0.0) + max(0.0, times.waited - collecting)
+        return owners
