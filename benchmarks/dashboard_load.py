@@ -31,7 +31,7 @@ TARGET = 0.03
 CHANGES: dict[str, Any] = {
     "max_steps": 10**7,
     "eval_interval": 0,
-    "stop_at_clears": 0,
+    "stop_at": 0.0,
     "checkpoint_minutes": 0.0,
     "checkpoint_interval": 0,
     "dashboard": True,

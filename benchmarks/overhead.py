@@ -40,7 +40,7 @@ CHANGES: dict[str, Any] = {
     "minibatch": 512,
     "max_steps": 10**7,
     "eval_interval": 0,
-    "stop_at_clears": 0,
+    "stop_at": 0.0,
     "checkpoint_minutes": 0.0,
     "checkpoint_interval": 0,
 }

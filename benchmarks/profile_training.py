@@ -38,7 +38,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="warpzone-profile-") as folder:
         config = load_preset(options.preset).replace(
-            runs_dir=folder, device=options.device, eval_interval=0, stop_at_clears=0,
+            runs_dir=folder, device=options.device, eval_interval=0, stop_at=0.0,
             algo=options.algo, encoder=options.encoder, epochs=options.epochs,
         )  # fmt: skip
         if options.minibatch:

@@ -73,7 +73,7 @@ GIVE_BACK = {
 #: Short updates, so that whatever an update leaks is multiplied, and everything that writes, often.
 TRAINING = [
     *("--preset", "quick", "--num-envs", "16", "--rollout-steps", "64", "--minibatch", "512"),
-    *("--max-steps", "1000000000", "--eval-interval", "100000", "--stop-at-clears", "0"),
+    *("--max-steps", "1000000000", "--eval-interval", "100000", "--stop-at", "0"),
     *("--checkpoint-minutes", "1", "--enable-tensorboard", "--monitor-interval", "1"),
     *("--heartbeat-interval", "2", "--parquet-interval", "5", "--metrics-rotate-mb", "2"),
 ]

@@ -158,6 +158,17 @@ def test_runs_come_and_go(tmp_path: Path, open_page: Open) -> None:
         page.wait_for_selector("#empty")
 
 
+def test_a_run_that_learns_nothing_says_so(tmp_path: Path, open_page: Open) -> None:
+    run = make_run(tmp_path / "runs", "forced", rows=3)
+    with Dashboard(tmp_path / "runs") as dashboard:
+        page = open_page(dashboard.url, token=False)
+        page.wait_for_selector("#title >> text=forced")
+        assert not page.locator("#warning").is_visible()
+        row = {"update": 4, "global_step": 999, "forced_share": 0.97}
+        write_rows(run / "metrics.jsonl", [row])
+        page.wait_for_selector("#warning >> text=97 % of the newest steps were forced")
+
+
 def test_a_good_token_outlives_a_guesser(tmp_path: Path, open_page: Open) -> None:
     """The guesser is the same user here, so the page has to wait, but keeps its token."""
     make_run(tmp_path / "runs")

@@ -85,7 +85,7 @@ def compiled(**changes: Any) -> list[str]:
         return function
 
     with patch.object(torch, "compile", note):
-        config = config_of(cuda_graphs=False, **changes)
+        config = config_of(**changes)
         Learner(config, make_agent(config), CPU)
     return names
 

@@ -59,7 +59,7 @@ FEATURES: dict[str, list[dict[str, Any]]] = {
         {},
         {"archive_share": 0.9, "archive_cell": 1, "archive_size": 2, "stagnation_limit": 9},
         {"scripted_sequence": "RIGHT+B:9,UP:1", "scripted_steps": 40},
-        {"probe_forward_actions": 2, "scripted_forward_frames": 30},
+        {"probe_forward_actions": 2, "scripted_forward_frames": 30, "scripted_share": 1.0},
         {"auto_bootstrap_threshold": 1, "auto_bootstrap_frames": 10, "actions": "LEFT;RIGHT"},
     ],
     "rewards": [

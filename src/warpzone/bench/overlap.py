@@ -58,7 +58,7 @@ def grid(
                     overlap_collect=mode == "overlap",
                     run_name=f"{mode}-{lanes}x{steps}",
                     eval_interval=0,
-                    stop_at_clears=0,
+                    stop_at=0.0,
                     max_time=0.0,
                     log_interval=1,
                 )

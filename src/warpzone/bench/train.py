@@ -84,7 +84,7 @@ class Rig:
 
     def __init__(self, config: TrainConfig, folder: str) -> None:
         quiet = config.replace(
-            runs_dir=folder, eval_interval=0, stop_at_clears=0, max_time=0.0, log_interval=1
+            runs_dir=folder, eval_interval=0, stop_at=0.0, max_time=0.0, log_interval=1
         )
         self.config = config
         self.runs = {

@@ -8,32 +8,129 @@ import io
 import json
 import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from warpzone.cli import older
 from warpzone.config import ConfigError, TrainConfig, load_preset, preset_names
-from warpzone.config.run import name_problem
+from warpzone.config.bounds import flag
+from warpzone.config.choice import choose_preset, made_for_others
+from warpzone.config.play import PlayConfig, folded_stages
+from warpzone.config.run import RunConfig, name_problem
 
-DEFAULT_PRESET = "quick"
+Say = Callable[[str], None]
+#: Flags that say the same thing in two ways, or the opposite of each other.
+EXCLUSIVE = (("--stop-at", "--stop-at-clears"), ("--compile", "--cuda-graphs"))
 
 
-def resolve(words: Sequence[str], *, prog: str, about: str) -> TrainConfig:
-    """The configuration that a preset and flags describe. `--help` prints the flags and ends the
-    program."""
-    rest = list(words)
-    preset = take(rest, "--preset")
-    run_name = os.environ.get("RUN_NAME", "")
-    base = _resumed_config(rest, run_name) if preset is None else None
-    if base is None:
-        base = preset_config(preset or DEFAULT_PRESET)
-    auto_mem = os.environ.get("AUTO_MEM") == "1" or base.auto_mem
-    base = base.replace(run_name=run_name or base.run_name, auto_mem=auto_mem)
-    flags = _parse(rest, base, prog, about)
+def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = None) -> TrainConfig:
+    """The configuration that a preset, variables and flags describe; what was chosen, or understood
+    in another way, is said. `--help` prints the flags and ends the program."""
+    rest = [_hyphens(word) for word in words]
+    _refuse_both(rest)
+    base, preset, notes = _base(rest)
+    variables, about_variables = older.from_environment(os.environ)
+    variables["run_name"] = os.environ.get("RUN_NAME", "") or base.run_name
+    variables["auto_mem"] = os.environ.get("AUTO_MEM") == "1" or base.auto_mem
+    if "--stop-at-clears" in _given(rest):
+        # 0 of them is never, whatever the preset says.
+        variables["stop_at"] = 0.0
+    flags = _parse(rest, _Flags(**{**dataclasses.asdict(base), **variables}), prog, about)
     if flags.stages != base.stages and (flags.world or flags.stage or flags.whole_game):
         raise ConfigError("--stages excludes --world, --stage and --whole-game; give one of them")
     config = TrainConfig(**dataclasses.asdict(flags))
     check(config)
+    notes += about_variables + older.notes_about(flags, config)
+    if preset in preset_names() and (sentence := made_for_others(base, config)):
+        notes.append(f"[warn] preset {preset} {sentence}")
+    _say_all(notes, say or _printer(prog))
     return config
+
+
+def _base(rest: list[str]) -> tuple[TrainConfig, str, list[str]]:
+    """What flags change: the configuration of the run that goes on, a preset by its name, or the
+    one that fits; the preset's name, and what is to be said. Takes `--preset` away."""
+    preset = take(rest, "--preset")
+    if preset is not None:
+        return preset_config(preset), preset, []
+    resumed = _resumed_config(rest, os.environ.get("RUN_NAME", ""))
+    if resumed is not None:
+        notes = []
+        if resumed.stop_at:
+            wanted, most = resumed.clears_to_stop, resumed.most_clears
+            notes = [f"the run stops once {wanted} of {most} start delays are cleared (--stop-at)"]
+        return resumed, "", notes
+    choice = choose_preset(_asked_stages(rest), cuda=_on_gpu(rest), known=preset_names())
+    others = ", ".join(name for name in preset_names() if name != choice.name)
+    note = f"preset {choice.name}: {choice.why} (--preset takes another: {others}, or a file)"
+    return preset_config(choice.name), choice.name, [note]
+
+
+def _asked_stages(words: Sequence[str]) -> str:
+    """The stages that the words ask for, before all of them are parsed; what is wrong with them is
+    said when they are."""
+
+    def number(name: str) -> int:
+        return int(take(list(words), flag(name)) or 0)
+
+    try:
+        play = PlayConfig(
+            stages=take(list(words), "--stages") or PlayConfig.stages,
+            world=number("world"),
+            stage=number("stage"),
+            stage_span=number("stage_span"),
+            random_stage="--random-stage" in words,
+            whole_game="--whole-game" in words,
+        )
+        return str(folded_stages(play)["stages"])
+    except ValueError:
+        return PlayConfig.stages
+
+
+def _on_gpu(words: Sequence[str]) -> bool:
+    """Whether the network will run on a GPU."""
+    device = take(list(words), "--device") or RunConfig.device
+    if device != "auto":
+        return device == "cuda"
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _refuse_both(words: Sequence[str]) -> None:
+    for first, second in EXCLUSIVE:
+        if {first, second} <= _given(words):
+            raise ConfigError(f"{first} and {second} exclude each other; give one of them")
+
+
+def _given(words: Sequence[str]) -> set[str]:
+    """The flags among words."""
+    return {word.partition("=")[0] for word in words if word.startswith("--")}
+
+
+def _hyphens(word: str) -> str:
+    """A flag as it is documented; `_` is allowed for `-`."""
+    if not word.startswith("--"):
+        return word
+    name, equals, value = word.partition("=")
+    return name.replace("_", "-") + equals + value
+
+
+def _say_all(notes: Sequence[str], say: Say) -> None:
+    for note in notes:
+        say(note)
+
+
+def _printer(prog: str) -> Say:
+    """Prints notes as the command prints everything else."""
+    name = prog.split()[1]
+
+    def say(note: str) -> None:
+        kind, text = ("[warn]", note[7:]) if note.startswith("[warn] ") else ("", note)
+        print(f"[{name}]{kind} {text}", file=sys.stderr, flush=True)
+
+    return say
 
 
 def _resumed_config(words: Sequence[str], run_name: str) -> TrainConfig | None:
@@ -121,7 +218,7 @@ class _Flags(TrainConfig):
         pass
 
 
-def _parse(words: list[str], base: TrainConfig, prog: str, about: str) -> _Flags:
+def _parse(words: list[str], base: _Flags, prog: str, about: str) -> _Flags:
     import tyro
 
     described = f"{about} --preset NAME chooses the defaults shown below "
@@ -131,7 +228,7 @@ def _parse(words: list[str], base: TrainConfig, prog: str, about: str) -> _Flags
         with contextlib.redirect_stderr(said):
             return tyro.cli(
                 _Flags,
-                default=_Flags(**dataclasses.asdict(base)),
+                default=base,
                 args=words,
                 prog=prog,
                 description=described,

@@ -122,7 +122,7 @@ class Actor:
     def decide(self) -> None:
         """Observes and chooses; the results are in `action`, `logits`, `log_prob` and `value`.
         `memory` is then what the next decision will start from."""
-        if self._device.type != "cuda" or not self._config.cuda_graphs:
+        if self._device.type != "cuda" or not self._config.graphs:
             self.choose()
             return
         if self._replay is None:

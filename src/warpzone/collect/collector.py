@@ -141,6 +141,8 @@ class Collector:
         ended = self.episodes.fresh[len(self.episodes.fresh) - count :]
         first = store.actions[: self.config.frame_stack] if self.config.archive_share else None
         actions = np.zeros((0, 0), np.int64) if first is None else first.cpu().numpy()
+        if self.guide.forces:
+            self.guide.forced_share = float(store.forced.numpy().mean())
         self.guide.after(ended, self._age, actions)
 
     def _draw(self) -> Tensor | None:

@@ -36,6 +36,8 @@ class Guide:
         self._weights: RewardWeights = self.schedule.weights
         self._global_step = 0
         self._failures = 0.0
+        #: Share of the last rollout's steps that were forced: nothing of them teaches the policy.
+        self.forced_share = 0.0
         self._row: dict[str, float] = {}
         for group in groups:
             group.vector.set_restart_share(config.archive_share)
@@ -83,6 +85,7 @@ class Guide:
         """Numbers of the last rollout."""
         row = {name: value for name, value in self._row.items() if name != SHAPING_FIELDS[STEPS]}
         row[FAILURES] = self._failures
+        row["forced_share"] = self.forced_share
         row["env_shaping_last_scale"] = self._weights.scale
         row |= self._counters()
         row |= self.starts.metrics(self._updates)

@@ -118,8 +118,7 @@ class Starts:
     def before(self, groups: Sequence[LaneGroup], global_step: int) -> None:
         """Before a rollout: gives the script to the lanes, or takes it away. Games that have begun
         already, but not been played, get theirs now."""
-        limit = self.config.scripted_steps
-        wanted = bool(self.script) and not (limit and global_step >= limit)
+        wanted = bool(self.script) and global_step < self.config.script_ends
         unplayed, self.unplayed = self.unplayed, False
         if wanted == self._playing:
             return

@@ -36,7 +36,7 @@ class Turn:
         #: Lanes whose episode ended with the step before.
         self.ended = actor.starts.numpy()
         self._recorded: dict[str, Callable[[], None]] = {}
-        self._recording = config.cuda_graphs and device.type == "cuda"
+        self._recording = config.graphs and device.type == "cuda"
         self._length = config.rollout_steps
         self._last_value = store.last_value[lanes]
         pictures = wide(store.frames)[config.frame_stack - 1 :, lanes]

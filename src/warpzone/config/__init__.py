@@ -19,30 +19,13 @@ from warpzone.config import (
     dashboard,
     health,
     network,
-    optimisation,
     play,
     reward,
     starts,
 )
-from warpzone.config.adaptive import AdaptiveConfig
-from warpzone.config.algorithm import AlgorithmConfig
-from warpzone.config.backend import BackendConfig
 from warpzone.config.bounds import Refusal, out_of_bounds
-from warpzone.config.budget import BudgetConfig
-from warpzone.config.checkpointing import CheckpointConfig
 from warpzone.config.contradictions import contradictions
-from warpzone.config.curriculum import CurriculumConfig
-from warpzone.config.dashboard import DashboardConfig
-from warpzone.config.health import HealthConfig
-from warpzone.config.metrics import MetricsConfig
-from warpzone.config.network import NetworkConfig
-from warpzone.config.optimisation import OptimisationConfig
-from warpzone.config.play import PlayConfig, folded
-from warpzone.config.replay import ReplayConfig
-from warpzone.config.reward import RewardConfig
-from warpzone.config.run import RunConfig
-from warpzone.config.starts import StartConfig
-from warpzone.config.video import VideoConfig
+from warpzone.config.derived import Derived, folded
 from warpzone.env.actions import action_table
 from warpzone.env.script import parse_start
 from warpzone.env.stages import parse_stages
@@ -65,27 +48,8 @@ def _refuse(refusals: Iterable[Refusal]) -> None:
 
 
 @dataclass(frozen=True)
-class TrainConfig(
-    VideoConfig,
-    BackendConfig,
-    CurriculumConfig,
-    StartConfig,
-    HealthConfig,
-    MetricsConfig,
-    AdaptiveConfig,
-    CheckpointConfig,
-    DashboardConfig,
-    RunConfig,
-    BudgetConfig,
-    OptimisationConfig,
-    ReplayConfig,
-    AlgorithmConfig,
-    NetworkConfig,
-    RewardConfig,
-    PlayConfig,
-):
-    """What to train, on what, and how. Fields come in the order of the sections from the last to
-    the first."""
+class TrainConfig(Derived):
+    """What to train, on what, and how; refuses what cannot work."""
 
     def __post_init__(self) -> None:
         _refuse(out_of_bounds(self))
@@ -99,21 +63,6 @@ class TrainConfig(
         except ValueError as error:
             raise ConfigError(str(error)) from error
         _refuse(_rules(self))
-
-    @property
-    def steps_per_update(self) -> int:
-        """Steps in a rollout."""
-        return self.num_envs * self.rollout_steps
-
-    @property
-    def updates(self) -> int:
-        """Rollouts in the run."""
-        return max(1, self.max_steps // self.steps_per_update)
-
-    @property
-    def whole_lanes(self) -> bool:
-        """Whether minibatches are made of whole lanes instead of single steps."""
-        return self.memory != "none" or self.needs.whole_lanes
 
     def to_json(self) -> str:
         """The whole configuration."""
@@ -130,7 +79,6 @@ def _rules(config: TrainConfig) -> Iterator[Refusal]:
     yield from reward.refusals(config)
     yield from network.refusals(config)
     yield from algorithm.refusals(config)
-    yield from optimisation.refusals(config)
     yield from dashboard.refusals(config)
     yield from adaptive.refusals(config)
     yield from health.refusals(config)
@@ -160,6 +108,13 @@ def load_preset(name: str) -> TrainConfig:
         return from_dict(values)
     except ConfigError as error:
         raise ConfigError(f"preset {name} cannot be used: {error}") from error
+
+
+def from_saved(values: dict[str, Any]) -> TrainConfig:
+    """A configuration as a run has written it, maybe one of an earlier version: fields that it does
+    not have get the value that means what the run did."""
+    scripted = values.get("scripted_sequence") or values.get("scripted_forward_frames")
+    return from_dict({"scripted_share": 1.0, **values} if scripted else values)
 
 
 def from_dict(values: dict[str, Any]) -> TrainConfig:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from warpzone.config.bounds import Above, AtLeast, Refusal, flag
 from warpzone.env.backends.interface import RAM_SIZE
-from warpzone.env.backends.select import check_name, is_factory
+from warpzone.env.backends.select import check_name
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class BackendConfig:
     env_diag_dir: str = ""
     """Folder that keeps the workers' diagnostics; if not given, only those of failures are kept."""
     enable_ram_x_parse: bool = False
-    """Read x from RAM where a module:factory's info does not tell it."""
+    """Read x from RAM where a module:factory's info does not tell it; others always know x."""
     ram_x_high_addr: str = "0x006D"
     """RAM address of the high byte of x."""
     ram_x_low_addr: str = "0x0086"
@@ -57,7 +57,3 @@ def refusals(config: BackendConfig) -> Iterator[Refusal]:
         except ValueError:
             fits = False
         yield not fits, f"{flag(name)} must be an address in 0x0000..0x07FF, not {text!r}"
-    yield (
-        config.enable_ram_x_parse and not is_factory(config.backend),
-        f"--enable-ram-x-parse is for --backend module:factory; {config.backend} always tells x",
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from warpzone.config.bounds import AtLeast
+from warpzone.config.bounds import AtLeast, Share
 
 
 @dataclass(frozen=True)
@@ -18,5 +18,7 @@ class BudgetConfig:
     """Stop after this many minutes; 0 is never."""
     max_cost_gpu_hours: Annotated[float, AtLeast(0)] = 0.0
     """Stop after this many hours of GPU time; 0 is never."""
+    stop_at: Annotated[float, Share()] = 0.0
+    """Stop as soon as an evaluation clears this share of its start delays (argmax); 0 is never."""
     stop_at_clears: Annotated[int, AtLeast(0)] = 0
-    """Stop as soon as an evaluation clears this many start delays (31 a stage); 0 never does."""
+    """The same as a number of start delays (31 a stage). Becomes --stop-at."""

@@ -78,13 +78,8 @@ def _learning(config: TrainConfig) -> Iterator[Refusal]:
 
 
 def _stages(config: TrainConfig) -> Iterator[Refusal]:
-    """Budgets, curriculum and archive with what is played."""
+    """Curriculum and archive with what is played."""
     several = len(set(parse_stages(config.stages))) > 1
-    yield (
-        config.stop_at_clears > config.most_clears,
-        f"--stop-at-clears {config.stop_at_clears} is never reached: an evaluation has "
-        f"{config.most_clears} start delays",
-    )
     yield (
         config.curriculum != "none" and not several,
         "--curriculum chooses among stages, and there is only one; add --stages or --random-stage",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from warpzone.config.bounds import Above, AtLeast, BelowOne, Refusal
+from warpzone.config.bounds import Above, AtLeast, BelowOne
 
 
 @dataclass(frozen=True)
@@ -32,14 +31,6 @@ class OptimisationConfig:
     amp_dtype: Literal["bfloat16", "float16"] = "bfloat16"
     """Which half precision; float16 scales the loss."""
     cuda_graphs: bool = True
-    """Record inference and learning as CUDA graphs."""
+    """Record inference and learning as CUDA graphs; not with --compile."""
     compile: bool = False
-    """torch.compile for inference and learning."""
-
-
-def refusals(config: OptimisationConfig) -> Iterator[Refusal]:
-    """Fields of this section that do not go together."""
-    yield (
-        config.compile and config.cuda_graphs,
-        "--compile and --cuda-graphs exclude each other; add --no-cuda-graphs",
-    )
+    """torch.compile for inference and learning, instead of CUDA graphs."""

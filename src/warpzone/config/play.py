@@ -80,7 +80,7 @@ class PlayConfig:
         return START_DELAYS * max(1, len(set(parse_stages(self.stages))))
 
 
-def folded(config: PlayConfig) -> dict[str, Any]:
+def folded_stages(config: PlayConfig) -> dict[str, Any]:
     """What `world`, `stage`, `stage_span`, `random_stage` and `whole_game` make of `stages`; doing
     it again changes nothing. ValueError if that is no set of stages."""
     if config.whole_game:

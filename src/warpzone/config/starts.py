@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from warpzone.config.bounds import AtLeast, Refusal
+from warpzone.config.bounds import AtLeast, Refusal, Share
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,10 @@ class StartConfig:
     """Buttons that every episode starts with, e.g. RIGHT+B:180,RIGHT+A+B:20 (frames)."""
     scripted_forward_frames: Annotated[int, AtLeast(0)] = 0
     """Frames of the forward action that follow; 0 is none."""
+    scripted_share: Annotated[float, Share()] = 0.1
+    """Share of --max-steps after which episodes start without a script; 1 is never."""
     scripted_steps: Annotated[int, AtLeast(0)] = 0
-    """Steps of the run after which episodes start without a script; 0 is never."""
+    """The same as a number of steps; 0 goes by --scripted-share."""
     forward_action_id: int | None = None
     """The action that goes forward; found by probing or by its buttons if not given."""
     probe_forward_actions: Annotated[int, AtLeast(0)] = 0

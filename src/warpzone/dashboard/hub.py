@@ -145,6 +145,7 @@ def _watched(run: str, data: RunData) -> dict[str, Any]:
             "versions": dict(data.versions),
             "last": data.metrics.last(),
             "heartbeat": data.heartbeat,
+            "hint": data.hint,
             "rows": data.metrics.count,
             "episodes": data.stages.total,
             "state": data.reader.state(),

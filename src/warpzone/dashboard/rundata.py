@@ -27,6 +27,8 @@ MOST_CHECKPOINTS = 200
 MOST_ANSWERS = 100
 #: Rows of the newest evaluation: 32 stages, 31 start delays and two policies make 1,984.
 MOST_EVALS = 5000
+#: How the message of a heartbeat begins that is one.
+HINT = "hint: "
 
 
 class RunData:
@@ -46,6 +48,8 @@ class RunData:
         self.video_names: dict[str, str] = {}
         self.evals: list[dict[str, Any]] = []
         self.heartbeat: dict[str, Any] = {}
+        #: The last hint that a heartbeat carried, and the update it was given at.
+        self.hint: dict[str, Any] = {}
         #: Changes with every change of the part, so that a page asks for what it lacks only.
         self.versions = dict.fromkeys(
             ("metrics", "stages", "episodes", "log", "answers", "checkpoints"), 0
@@ -62,8 +66,13 @@ class RunData:
             self._metrics()
             self._episodes()
             self._evals()
-            for row in self._rows(HEARTBEAT)[-1:]:
+            for row in self._rows(HEARTBEAT):
                 self.heartbeat = slim(row)
+                if str(self.heartbeat.get("message", "")).startswith(HINT):
+                    self.hint = {
+                        "text": self.heartbeat["message"],
+                        "update": self.heartbeat.get("update"),
+                    }
             answers = [slim(row) for row in self._rows(ANSWERS)[-MOST_ANSWERS:]]
             if answers:
                 self.answers.extend(answers)

@@ -9,6 +9,11 @@ from warpzone.config import TrainConfig
 
 #: Updates in a row without new ground in any lane.
 NO_DISTANCE = 10
+#: Share of forced steps that leaves the policy next to nothing to learn from, and the updates in a
+#: row after which that is said; and those after which it is said that nothing at all was learned.
+FORCED = 0.9
+MOSTLY_FORCED = 3
+NOTHING_LEARNED = 5
 #: Percent of a GPU, over the monitor's window, below which it mostly waits; and the seconds that
 #: the run gets to warm up.
 IDLE_GPU = 25.0
@@ -27,6 +32,9 @@ class Hints:
         self.config = config
         self._given: dict[str, int] = {}
         self._still = 0
+        self._forced = 0
+        self._idle = 0
+        self._skipped = 0.0
         self._best: float | None = None
         self._best_at = 0
 
@@ -36,6 +44,8 @@ class Hints:
             return []
         update = int(row["update"])
         found = {
+            "nothing": self._nothing(row),
+            "forced": self._mostly_forced(row),
             "distance": self._distance(row),
             "gpu": self._gpu(row),
             "return": self._return(row, update),
@@ -48,6 +58,41 @@ class Hints:
             return False
         self._given[kind] = update
         return True
+
+    def _mostly_forced(self, row: dict[str, Any]) -> str:
+        share = row.get("forced_share") or 0.0
+        self._forced = self._forced + 1 if share >= FORCED else 0
+        # What is said about no free step at all says more.
+        if self._forced < MOSTLY_FORCED or self._idle >= NOTHING_LEARNED:
+            return ""
+        return (
+            f"{share:.0%} of the steps were forced for {self._forced} updates, so that the policy "
+            f"learns nearly nothing: {self._less_script()}"
+        )
+
+    def _nothing(self, row: dict[str, Any]) -> str:
+        """No free step, or no optimiser step that counted."""
+        skipped = (row.get("updates_skipped") or 0.0) - self._skipped
+        self._skipped += skipped
+        forced = (row.get("forced_share") or 0.0) >= 1.0
+        left_out = skipped >= self.config.optimiser_steps
+        self._idle = self._idle + 1 if forced or left_out else 0
+        if self._idle < NOTHING_LEARNED:
+            return ""
+        if forced:
+            return (
+                f"the policy has learned from no step for {self._idle} updates, because all were "
+                f"forced: {self._less_script()}"
+            )
+        return f"no optimiser step has counted for {self._idle} updates: lower --lr"
+
+    def _less_script(self) -> str:
+        ends = self.config.script_ends
+        when = f"at step {ends:,.0f}" if ends < float("inf") else "never"
+        return (
+            "shorten --scripted-sequence or --scripted-forward-frames, or lower --scripted-share "
+            f"(scripts end {when})"
+        )
 
     def _distance(self, row: dict[str, Any]) -> str:
         self._still = self._still + 1 if row.get("env_distance_delta_sum") == 0 else 0

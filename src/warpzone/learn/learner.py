@@ -60,7 +60,7 @@ class Learner:
         self.optimizer = make_optimizer(
             agent, learning_rate=config.lr, weight_decay=config.weight_decay
         )
-        self._graphs = config.cuda_graphs and device.type == "cuda"
+        self._graphs = config.graphs and device.type == "cuda"
         if self._graphs:
             for group in self.optimizer.param_groups:
                 group["lr"] = torch.tensor(config.lr, device=device)

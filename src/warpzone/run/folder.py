@@ -11,7 +11,7 @@ from typing import Any
 from safetensors.torch import save
 from torch import Tensor
 
-from warpzone.config import ConfigError, TrainConfig, from_dict
+from warpzone.config import ConfigError, TrainConfig, from_saved
 from warpzone.config.run import name_problem
 from warpzone.model.agent import Agent
 from warpzone.rom.paths import flush
@@ -132,7 +132,7 @@ def load_config(path: Path) -> TrainConfig:
     """The configuration a run was started with."""
     RunReader(path).require()
     try:
-        return from_dict(read_object(path, CONFIG))
+        return from_saved(read_object(path, CONFIG))
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(f"{path / CONFIG} cannot be used: {error}") from error
 

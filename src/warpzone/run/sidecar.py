@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from warpzone.config import ConfigError, TrainConfig, from_dict
+from warpzone.config import ConfigError, TrainConfig, from_saved
 from warpzone.env.stages import parse_stages, stage_name
 from warpzone.run.opening import read_file
 
@@ -84,7 +84,7 @@ class Sidecar:
     def train_config(self) -> TrainConfig:
         """The configuration of the run that wrote it."""
         try:
-            return from_dict(self.config)
+            return from_saved(self.config)
         except (ConfigError, TypeError) as error:
             raise CheckpointError(f"its configuration cannot be used: {error}") from error
 

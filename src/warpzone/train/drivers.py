@@ -77,7 +77,7 @@ class Overlapped(Driver):
         self._coming: Future[Collected] | None = None
         # Graphs are recorded before anything overlaps, because recording allows no other work on
         # the device; the learner has one for each of the collector's two stores.
-        recording = 2 if run.device.type == "cuda" and run.config.cuda_graphs else 0
+        recording = 2 if run.device.type == "cuda" and run.config.graphs else 0
         self._alone_until = run.global_update + recording
 
     @property

@@ -52,7 +52,7 @@ class Evaluator:
     @property
     def satisfied(self) -> bool:
         """Whether as many start delays were cleared as the run is to reach."""
-        enough = self._config.stop_at_clears
+        enough = self._config.clears_to_stop
         return enough > 0 and self.best_clears >= enough
 
     def due(self, step: int) -> bool:

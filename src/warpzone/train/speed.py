@@ -61,8 +61,8 @@ def forecast(config: TrainConfig, device: torch.device) -> str:
     )
     if config.max_time:
         text += f"; stops after {config.max_time:g} min"
-    if config.stop_at_clears:
-        text += f"; stops once {config.stop_at_clears} of {config.most_clears} start delays are "
+    if config.stop_at:
+        text += f"; stops once {config.clears_to_stop} of {config.most_clears} start delays are "
         text += "cleared"
     return text
 

@@ -12,6 +12,7 @@ from warpzone.env.infos import COLUMN
 
 SCRIPTED = {
     "scripted_sequence": "RIGHT+B:60",
+    "scripted_share": 1.0,
     "reward": "shaped",
     "reward_distance_weight": 0.05,
     "stagnation_limit": 0,

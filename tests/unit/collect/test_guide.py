@@ -97,9 +97,23 @@ def test_scripted_steps_are_forced() -> None:
     collector.close()
 
 
+def test_scripts_end_by_default() -> None:
+    """After a tenth of the run, so that no run is forced to its end; what was forced is counted."""
+    config = tiny(scripted_sequence="RIGHT+B:60", max_steps=64 * 32)
+    assert config.script_ends == pytest.approx(6.4 * 32)
+    collector = make_collector(config, make_agent(config))
+    shares = []
+    for rollout in (collect(collector, 1, first=update)[0] for update in range(12)):
+        shares.append(collector.guide.metrics()["forced_share"])
+        assert shares[-1] == pytest.approx(rollout.forced.float().mean().item())
+    assert shares[0] == 1.0
+    assert shares[-1] == 0.0
+    collector.close()
+
+
 @pytest.mark.parametrize("saved", [True, False])
 def test_games_that_start_anew_get_their_script(saved: bool) -> None:
-    config = tiny(scripted_sequence="RIGHT+B:8", stagnation_limit=0)
+    config = tiny(scripted_sequence="RIGHT+B:8", scripted_share=1.0, stagnation_limit=0)
     before, after = (make_collector(config, make_agent(config)) for _ in range(2))
     collect(before, 1)
     after.load_state_dict(before.state_dict(lanes=saved))

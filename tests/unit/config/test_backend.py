@@ -19,7 +19,6 @@ from warpzone.env.backends.interface import BackendError
         ({"backend": "nes-py", "observation": "tiles"}, "made by the native engine"),
         ({"backend": "nes-py", "observation": "ram"}, "--observation ram is made by the native"),
         ({"backend": "nes-py", "num_envs": 256}, "a process for each lane"),
-        ({"enable_ram_x_parse": True}, "native always tells x"),
         ({"backend": "a:b", "ram_x_high_addr": "0x0800"}, r"0x0000\.\.0x07FF"),
         ({"backend": "a:b", "ram_x_low_addr": "six"}, "--ram-x-low-addr .* not 'six'"),
         ({"env_reset_timeout": 0.0}, "--env-reset-timeout must be above 0"),
@@ -29,6 +28,11 @@ from warpzone.env.backends.interface import BackendError
 def test_refusals(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         TrainConfig(**{"num_envs": 16, **changes})
+
+
+def test_reading_x_from_ram_is_accepted_where_x_is_always_read() -> None:
+    """Old command lines carry the flag; `cli/older.py` says what becomes of it."""
+    assert TrainConfig(enable_ram_x_parse=True).backend == "native"
 
 
 def test_old_configurations_load() -> None:

@@ -35,7 +35,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"per_beta": 2.0}, "--per-beta must be in 0..1"),
     ({"algo": "vtrace", "epochs": 2}, "--epochs 2 needs --algo ppo"),
     ({"algo": "a2c", "target_kl": 0.1}, "--target-kl needs --algo ppo"),
-    ({"compile": True}, "exclude each other"),
     ({"memory": "gtrxl", "memory_heads": 3}, "does not divide into 3 attention heads"),
     ({"stages": "9-1"}, "'9-1' is not a stage"),
     ({"whole_game": True, "world": 3}, "leave out --world and --stage"),
@@ -63,6 +62,7 @@ def test_nonsense_is_refused(changes: dict[str, Any], reason: str) -> None:
 def test_an_evaluation_has_as_many_start_delays_as_are_counted() -> None:
     assert len(DELAYS) == START_DELAYS
     assert tiny(stages="1-1,1-2", stop_at_clears=62).most_clears == 62
+    assert tiny(stages="1-1,1-2", stop_at_clears=62).clears_to_stop == 62
 
 
 def test_a_width_that_heads_do_not_divide_is_fine_without_them() -> None:
@@ -137,6 +137,7 @@ def test_a_configuration_of_before_loads() -> None:
         assert config.num_envs == values["num_envs"]
         assert config.max_cost_gpu_hours == values["max_cost_gpu_hours"]
         assert config.stages == "1-1,1-2"
+        assert (config.stop_at, config.clears_to_stop) == (0.5, 31)
 
 
 def test_unknown_fields_and_presets() -> None:

@@ -44,6 +44,7 @@ STEER: dict[str, Any] = {"actions": "NOOP;LEFT;RIGHT+B"}
 #: Buttons that clear 1-1, twice.
 FLAG: dict[str, Any] = {"scripted_sequence": "demo-eu", "rom": "eu", "frame_skip": 8}
 FLAG |= {"num_envs": 1, "rollout_steps": 140, "minibatch": 140, "max_steps": 140}
+SCRIPTED: dict[str, Any] = {"scripted_sequence": "RIGHT:20"}
 VTRACE: dict[str, Any] = {"algo": "vtrace"}
 PER: dict[str, Any] = {"algo": "vtrace", "per": True, "per_memory_gb": 0.01, "per_segments": 3}
 PER |= {"max_steps": 400}
@@ -174,6 +175,7 @@ RUN = {
     "run_name": to("two", of("place")),
     "runs_dir": to("elsewhere", of("place")),
     "eval_interval": to(80, of("evals")),
+    "stop_at": to(0.09, parts.stopped, eval_interval=80, max_steps=400).unless(eval_interval=0),
     "stop_at_clears": to(3, parts.stopped, eval_interval=80, max_steps=400).unless(eval_interval=0),
     "log_interval": to(2, row("global_step")),
 }
@@ -228,7 +230,8 @@ HEALTH = {
 START = {
     "scripted_sequence": to("RIGHT+B:20", FORCED, **NOOP),
     "scripted_forward_frames": to(20, FORCED, **STEER),
-    "scripted_steps": to(80, FORCED, scripted_sequence="RIGHT:20").unless(scripted_sequence=""),
+    "scripted_share": to(1.0, FORCED, **SCRIPTED).unless(scripted_sequence=""),
+    "scripted_steps": to(80, FORCED, scripted_share=1.0, **SCRIPTED).unless(scripted_sequence=""),
     "forward_action_id": to(1, REWARDS, **STEER, scripted_forward_frames=60).unless(
         scripted_forward_frames=0
     ),

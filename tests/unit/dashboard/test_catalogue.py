@@ -4,8 +4,10 @@ import asyncio
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from dashboard_server import write_rows
 
 from warpzone.dashboard.access import Access
 from warpzone.dashboard.app import make_app
@@ -25,6 +27,27 @@ def test_nonsense_in_one_run_hides_no_other(tmp_path: Path) -> None:
     (tmp_path / "deep" / "control" / "state.json").write_text(DEEP)
     rows = {row["name"]: row["step"] for row in Catalogue(tmp_path).scan().rows}
     assert rows == {"good": 5, "deep": None}
+
+
+def test_a_page_is_told_what_keeps_a_run_from_learning(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    write_rows(tmp_path / "metrics.jsonl", [{"update": 7, "forced_share": 1.0}])
+    beats = [{"update": 6, "message": "hint: all were forced"}, {"update": 7, "message": ""}]
+    write_rows(tmp_path / "heartbeat.jsonl", beats)
+    catalogue = Catalogue(tmp_path)
+    hub = Hub(catalogue)
+
+    async def look() -> dict[str, Any]:
+        catalogue.adopt(catalogue.scan())
+        (run,) = catalogue.paths
+        await hub.refresh({run})
+        news: dict[str, Any] = (await hub.news((run,)))["watched"][0]
+        return news
+
+    with ThreadPoolExecutor(1) as other:
+        watched = other.submit(lambda: asyncio.run(look())).result()
+    assert watched["hint"] == {"text": "hint: all were forced", "update": 6}
+    assert watched["last"]["forced_share"] == 1.0
 
 
 def test_a_wall_of_nonsense_is_no_wall(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +14,6 @@ import torch
 from tiny_runs import tiny
 
 from warpzone.health.heartbeat import Heartbeat
-from warpzone.health.hints import NO_DISTANCE, NO_GAIN, WARM, Hints
 from warpzone.health.monitor import WINDOW, Gpu, Monitor, ProcessHealth, find_gpu
 from warpzone.health.pulse import Pulse
 from warpzone.health.slow_steps import SlowSteps
@@ -328,54 +326,3 @@ def test_the_gpu_of_a_run_is_found_by_its_uuid(uuid: str, monkeypatch: pytest.Mo
     assert gpu is None
     assert why == "NVML does not answer (not found): gpu_* fields stay null"
     assert asked == ["GPU-1234-abcd", "GPU-other"]
-
-
-# --- hints ---------------------------------------------------------------------------------------
-def given(hints: Hints, updates: int, row: Callable[[int], dict[str, Any]]) -> dict[int, list[str]]:
-    """Update -> what was said at it."""
-    said = {update: hints.read({"update": update, **row(update)}) for update in range(1, updates)}
-    return {update: texts for update, texts in said.items() if texts}
-
-
-def test_a_hint_is_given_again_after_its_cooldown() -> None:
-    hints = Hints(tiny(hint_cooldown_updates=30))
-    said = given(hints, 80, lambda _: {"env_distance_delta_sum": 0.0})
-    assert list(said) == [NO_DISTANCE, NO_DISTANCE + 30, NO_DISTANCE + 60]
-    assert "no lane has gained ground for 10 updates" in said[NO_DISTANCE][0]
-    assert given(Hints(tiny(hint_cooldown_updates=0)), 80, lambda _: {}) == {}
-
-
-def test_no_hint_while_all_is_well() -> None:
-    def row(update: int) -> dict[str, Any]:
-        return {
-            "env_distance_delta_sum": update % 2,  # Ground is gained now and then.
-            "gpu_util_mean_window": 80.0,
-            "avg_return": float(update),
-            "recent_return_std": 1.0,
-            "clear_rate": 0.1,
-        }
-
-    assert given(Hints(tiny()), 1000, row) == {}
-
-
-def test_a_gpu_that_waits() -> None:
-    def row(update: int) -> dict[str, Any]:
-        return {"gpu_util_mean_window": 12.0, "seconds": 2.0 * update}
-
-    first = int(WARM / 2)
-    said = given(Hints(tiny()), first + 5, row)
-    assert list(said) == [first]
-    assert "the GPU is busy 12 % of the time" in said[first][0]
-    assert "--overlap-collect" in said[first][0]
-    overlapped = given(Hints(tiny(overlap_collect=True)), first + 5, row)
-    assert "--overlap-collect" not in overlapped[first][0]
-
-
-@pytest.mark.parametrize(("clear_rate", "expected"), [(0.2, [NO_GAIN + 10]), (0.95, [])])
-def test_returns_that_stagnate(clear_rate: float, expected: list[int]) -> None:
-    def row(update: int) -> dict[str, Any]:
-        gained = min(update, 10)
-        return {"avg_return": gained, "recent_return_std": 2.0, "clear_rate": clear_rate}
-
-    said = given(Hints(tiny()), NO_GAIN + 50, row)
-    assert list(said) == expected

@@ -141,7 +141,7 @@ def test_compile_is_used_for_acting_and_learning(monkeypatch: pytest.MonkeyPatch
         return function
 
     monkeypatch.setattr(torch, "compile", compile_)
-    config = tiny(compile=True, cuda_graphs=False)
+    config = tiny(compile=True)
     agent = make_agent(config)
     rollout = rollout_of(config, agent)
     assert names == ["act", "act"]  # One actor for each group.
@@ -157,7 +157,7 @@ def test_a_compiler_that_does_not_work_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch, "compile", compile_)
     check_compiler(tiny(), CPU)
     with pytest.raises(ConfigError, match=r"does not work here \(no C\+\+ compiler\)"):
-        check_compiler(tiny(compile=True, cuda_graphs=False), CPU)
+        check_compiler(tiny(compile=True), CPU)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "reward_distance_weight_final": 0.01,
         "reward_distance_weight_anneal_steps": 200,
         "scripted_sequence": "RIGHT+B:20",
+        "scripted_share": 1.0,
         "memory": "lstm",
     },
     "overlap": {"overlap_collect": True, "noisy": True, "checkpoint_interval": 3},

@@ -180,10 +180,21 @@ function overview(run) {
     ["furthest x", number(last.env_max_x_pos), `mean ${number(last.env_mean_x_pos)}`],
     ["episodes", number(run.episodes), row?.config.stages ?? ""],
   ];
+  warn(run);
   $("tiles").replaceChildren(...tiles.map(([name, value, more]) => {
     const shown = make("dd", { "data-tile": name }, value, make("small", { title: more }, more));
     return make("div", {}, make("dt", {}, name), shown);
   }));
+}
+
+/** Says loudly what keeps a run from learning: steps that nobody chose, or the last hint. */
+function warn(run) {
+  const { last, hint } = run;
+  const forced = last.forced_share >= 0.9
+    ? `${percent(last.forced_share)} of the newest steps were forced by a script: the policy learns nearly nothing from them.` : "";
+  const recent = hint?.text && last.update - hint.update < 200 ? hint.text : "";
+  $("warning").textContent = [forced, recent].filter(Boolean).join(" ");
+  $("warning").hidden = !forced && !recent;
 }
 
 function split(last) {
