@@ -229,6 +229,34 @@ def test_a_slow_device_sampler_is_given_up() -> None:
     back.load_state_dict(replay.state_dict())
     assert not back.on_device
     assert torch.equal(back.sample(8, 0.0).slots, replay.sample(8, 0.0).slots)
+    # States of before do not say what was asked for, and still fall back.
+    old = replay.state_dict()
+    del old["device_sampler"]
+    back = Replay(spec, now=lambda: next(moments))
+    back.load_state_dict(old)
+    assert not back.on_device
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("old", [False, True])
+def test_another_sampler_is_used_when_it_is_asked_for(before: bool, old: bool) -> None:
+    """A run that goes on with another --per-gpu-sample than it had."""
+    replay = Replay(spec_for(8, device_sampler=before, alpha=1.0))
+    replay.push(slow.ToyLanes(4, SEGMENT.stack, SEGMENT.actions, seed=0).rollout(6)[0])
+    batch = replay.sample(8, 0.0)
+    replay.update_priorities(batch, torch.arange(8.0))
+    state = replay.state_dict()
+    if old:
+        del state["device_sampler"]
+    # A generator of a GPU has another state, which fits no other sampler.
+    state["sampler"]["generator"] = torch.zeros(16, dtype=torch.uint8)
+    other = Replay(spec_for(8, device_sampler=not before, alpha=1.0))
+    other.load_state_dict(state)
+    assert other.on_device is not before
+    slots = torch.arange(8)
+    assert torch.allclose(other.sampler.get(slots).double(), replay.sampler.get(slots).double())
+    other.sample(8, 0.0)
+    assert (other.pushes, other.samples) == (replay.pushes, replay.samples + 1)
 
 
 def test_statistics() -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from warpzone.config import TrainConfig
 from warpzone.rom.paths import flush
-from warpzone.run.files import require_space, sha256, write_atomically, write_text
+from warpzone.run.files import SPARE, require_space, sha256, write_atomically, write_text
 from warpzone.run.safe import plain_name, read_header, read_state, read_weights
 from warpzone.run.sidecar import (
     LATEST,
@@ -109,14 +109,15 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def write(self, snapshot: Snapshot) -> Checkpoint:
+    def write(self, snapshot: Snapshot, spare: int = SPARE) -> Checkpoint:
         """State first, then weights, then the side-car that makes them a checkpoint, then the one
-        that calls it the latest. Each is in place or absent, whenever the process dies."""
+        that calls it the latest. Each is in place or absent, whenever the process dies. `spare`:
+        bytes that stay free on the disk."""
         if not self.folder.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
             # What is safe in a folder is lost with a name of it that is not.
             flush(self.folder.parent)
-        require_space(self.folder, snapshot.bytes)
+        require_space(self.folder, snapshot.bytes, spare)
         world, stage = first_stage(snapshot.config)
         weights = {plain_name(name): value for name, value in snapshot.weights.items()}
         sidecar = Sidecar(

@@ -95,13 +95,13 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def require_space(folder: Path, size: int) -> None:
+def require_space(folder: Path, size: int, spare: int = SPARE) -> None:
     """Raises OSError unless so many bytes, and some to spare, are free where `folder` is."""
     free = shutil.disk_usage(folder).free
-    if free < size + SPARE:
+    if free < size + spare:
         raise OSError(
             f"a checkpoint of {size / 2**20:.1f} MiB does not fit into {folder}: "
-            f"{free / 2**20:.1f} MiB are free there and {SPARE >> 20} MiB stay so"
+            f"{free / 2**20:.1f} MiB are free there and {spare >> 20} MiB stay so"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,13 @@ from warpzone.run.reader import RunReader
 from warpzone.run.rotation import drop_after
 
 
+class FolderGoneError(OSError):
+    """The folder was taken away from a run that is being trained."""
+
+    def __init__(self) -> None:
+        super().__init__("it was removed or moved while the run was training")
+
+
 class RunFolder:
     """Creates a run's folder and writes its files."""
 
@@ -31,6 +39,8 @@ class RunFolder:
         self.path = path
         self._lock: RunLock | None = None
         self.lines = JsonLines(path)
+        #: What was there before the run was; None for a run that goes on.
+        self.before: frozenset[str] | None = None
 
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
@@ -49,6 +59,7 @@ class RunFolder:
         flush(path.parent)
         refuse_links(path)
         folder = cls(path)
+        folder.before = frozenset(os.listdir(path))
         folder.lock()
         return folder
 
@@ -83,6 +94,18 @@ class RunFolder:
         if self._lock is not None:
             self._lock.close()
 
+    def discard(self) -> None:
+        """Takes a run away that has only just begun: it is as if it had never been asked for. A run
+        that goes on is left alone, and so is what somebody had put into the folder before."""
+        if self.before is None:
+            return
+        (self.path / CONFIG).unlink(missing_ok=True)
+        for name in set(os.listdir(self.path)) - self.before:
+            path = self.path / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if not self.before:
+            self.path.rmdir()
+
     def write_config(self, config: TrainConfig) -> None:
         """The configuration; how it was resumed is not part of it."""
         kept = config.replace(resume="never", resume_relax_match=False, run_name=self.path.name)
@@ -95,9 +118,18 @@ class RunFolder:
                 flush(self.path / name)
         flush(self.path)
 
+    def require(self) -> None:
+        """FolderGoneError if the folder is not there any more. Nothing is made in its place: what
+        would be there is no run, and whoever removed it meant to."""
+        if self._lock is not None and not self._lock.is_in(self.path):
+            raise FolderGoneError
+
     def append(self, name: str, rows: list[dict[str, Any]]) -> None:
         """Adds lines to a JSONL file, each written whole, from any thread."""
-        self.lines.append(name, rows)
+        try:
+            self.lines.append(name, rows)
+        except FileNotFoundError as error:
+            raise FolderGoneError from error
 
     def save_weights(self, name: str, agent: Agent, meta: dict[str, Any]) -> Path:
         """The agent's weights as safetensors, with `meta` as text beside them inside the file."""

@@ -29,3 +29,10 @@ class RunLock:
     def close(self) -> None:
         """Lets go. Closing twice does no harm."""
         self._file.close()
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether the folder still is the one that the lock was taken in."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), (folder / LOCK).stat())
+        except OSError:
+            return False

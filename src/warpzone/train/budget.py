@@ -11,6 +11,10 @@ from warpzone.config import ConfigError, TrainConfig
 CPU_HOURS = 12.0
 
 
+class EndlessError(ConfigError):
+    """A run that would take too long here."""
+
+
 class Budget:
     """Counts steps, updates, time and GPU time, those of earlier sessions of the run included."""
 
@@ -76,7 +80,7 @@ class Budget:
             return
         hours = self.left(rate) / 3600
         if hours > CPU_HOURS and os.environ.get("MARIO_ALLOW_CPU_AUTO") != "1":
-            raise ConfigError(
+            raise EndlessError(
                 f"at {rate:.0f} steps/s this run would take {hours:.0f} hours on the CPU; lower "
                 "--max-steps, choose a smaller network, or set MARIO_ALLOW_CPU_AUTO=1 to go on"
             )

@@ -22,7 +22,7 @@ from warpzone.rom import native
 from warpzone.run.checkpoints import Checkpoint
 from warpzone.run.resume import Start
 from warpzone.run.sidecar import Reason
-from warpzone.train.budget import Budget
+from warpzone.train.budget import Budget, EndlessError
 from warpzone.train.device import choose_device, prepare_device
 from warpzone.train.drivers import Driver, Overlapped, Serial
 from warpzone.train.evaluator import Evaluator
@@ -99,6 +99,7 @@ class Run:
         """Runs to the end of the budget, evaluates, and says what came of it. However it ends, a
         checkpoint says so."""
         reason: Reason = "exception"
+        refused = False
         try:
             for observer in self.observers:
                 observer.started(self)
@@ -110,8 +111,11 @@ class Run:
         except (KeyboardInterrupt, Interrupted):
             reason = "interrupt"
             raise
+        except EndlessError:
+            refused = self.folder.before is not None
+            raise
         finally:
-            self._end(reason)
+            self._end(reason, refused)
         return Result(
             self.folder.path,
             self.global_step,
@@ -191,15 +195,19 @@ class Run:
         """Whether somebody asked for the end."""
         return bool(self._stop_because)
 
-    def _end(self, reason: Reason) -> None:
+    def _end(self, reason: Reason, refused: bool) -> None:
         with ExitStack() as stack:
+            if refused:
+                # Whoever was told no gets no run that the next --resume would go on with.
+                stack.callback(self.folder.discard)
             # Everybody hears of the end, whatever happens to the one before; only then may another
             # process write here.
             stack.callback(self.close)
             for observer in reversed(self.observers):
                 stack.callback(observer.ended, self, reason)
             stack.callback(self.collector.close)
-            self.saver.save_last(reason)
+            if not refused:
+                self.saver.save_last(reason)
 
     def close(self) -> None:
         """Ends the engine's threads and lets go of the folder. Closing twice does no harm."""

@@ -13,6 +13,7 @@ import torch
 from warpzone.run.checkpoints import Checkpoint, Checkpoints, Snapshot, update_of
 from warpzone.run.journal import say
 from warpzone.run.names import WEIGHTS
+from warpzone.run.reserve import Reserve
 from warpzone.run.resume import Start
 from warpzone.run.sidecar import CheckpointError, Reason
 from warpzone.run.versions import add_session
@@ -32,6 +33,7 @@ class Saver:
     def __init__(self, run: Run) -> None:
         self._run = run
         self.checkpoints = Checkpoints(run.folder.checkpoints)
+        self.reserve = Reserve(run.folder.checkpoints)
         #: Of the newest checkpoint here; -1 while there is none.
         self.update = -1
         #: What writing the last one took.
@@ -66,13 +68,16 @@ class Saver:
         minutes = (time.monotonic() - self._since) / 60
         return config.checkpoint_minutes > 0 and minutes >= config.checkpoint_minutes
 
-    def save(self, reason: Reason = "normal", *, lanes: bool = True) -> Checkpoint:
+    def save(
+        self, reason: Reason = "normal", *, lanes: bool = True, last: bool = False
+    ) -> Checkpoint:
         """Writes everything, the lanes only if they are between two rollouts. Of an update that has
         a checkpoint already, only the reason is new: what is there was written between two updates,
-        and this may be in the middle of one."""
+        and this may be in the middle of one. The last one may use up the disk."""
         run = self._run
         run.pulse.enter("checkpoint")
         began = time.perf_counter()
+        run.folder.require()
         run.folder.flush()
         if self.update == run.global_update and (kept := self._again(reason)):
             return kept
@@ -85,7 +90,7 @@ class Saver:
             state=state_of(run, lanes=lanes),
             best=_best(run),
         )
-        written = self.checkpoints.write(snapshot)
+        written = self._write(snapshot, last)
         self.update = run.global_update
         self.checkpoints.prune(
             last=run.config.keep_last,
@@ -93,9 +98,20 @@ class Saver:
             best=run.evaluator.best_update,
             newest=run.global_update,
         )
+        if not last:
+            self.reserve.keep(snapshot.bytes)
         self._since = time.monotonic()
         self.seconds = time.perf_counter() - began
         return written
+
+    def _write(self, snapshot: Snapshot, last: bool) -> Checkpoint:
+        try:
+            return self.checkpoints.write(snapshot)
+        except OSError:
+            if not (last and self.reserve.free()):
+                raise
+        say("[train][warn] the disk is full: the space kept back for the last checkpoint is used")
+        return self.checkpoints.write(snapshot, spare=0)
 
     def save_last(self, reason: Reason) -> None:
         """The last checkpoint. Where none can be written the one before stays, and what is heard of
@@ -105,9 +121,9 @@ class Saver:
             say(f"[train][warn] interrupted by a failure at step {run.global_step:,}")
         try:
             if reason == "normal":
-                self.save()
+                self.save(last=True)
             elif all(bool(part.isfinite().all()) for part in run.agent.parameters()):
-                self.save(reason, lanes=run.between)
+                self.save(reason, lanes=run.between, last=True)
                 if reason == "interrupt":
                     meta = {"global_step": run.global_step, "seconds": run.budget.seconds}
                     run.folder.save_weights(WEIGHTS, run.evaluated_agent(), meta)
@@ -115,6 +131,8 @@ class Saver:
             if reason == "normal":
                 raise
             say(f"[train][warn] no last checkpoint: {error}")
+        finally:
+            self.reserve.free()
 
     def _again(self, reason: Reason) -> Checkpoint | None:
         ours = [stem for stem in self.checkpoints.stems() if update_of(stem) == self.update]

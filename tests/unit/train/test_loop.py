@@ -11,7 +11,9 @@ from tiny_runs import Recorder, learn, same, tiny
 
 from warpzone.collect.lanes import LaneGroup
 from warpzone.config import ConfigError
+from warpzone.observers.make import make_observers
 from warpzone.run.lock import RunLock
+from warpzone.run.resume import find_start
 from warpzone.train import loop
 from warpzone.train.loop import Run
 
@@ -231,6 +233,47 @@ def test_a_run_of_days_on_a_cpu_is_refused(tmp_path: Path, monkeypatch: pytest.M
         run.close()
         assert run.global_update == 3
         assert (shown.rows[-1]["eta"] <= 3600) == bool(changes)
+
+
+@pytest.mark.parametrize("there", ["nothing", "an empty folder", "something"])
+def test_a_refused_run_leaves_nothing_to_go_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str
+) -> None:
+    monkeypatch.delenv("MARIO_ALLOW_CPU_AUTO", raising=False)
+    folder = tmp_path / "long"
+    if there != "nothing":
+        folder.mkdir()
+    if there == "something":
+        (folder / "notes.txt").write_text("mine")
+    config = tiny(runs_dir=str(tmp_path), run_name="long", max_steps=10**15, checkpoint_interval=1)
+    run = Run(config, make_observers(config))
+    with pytest.raises(ConfigError, match="hours on the CPU"):
+        run.train(Recorder())  # type: ignore[arg-type]
+    if there == "something":
+        assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    else:
+        assert not folder.exists()
+    assert find_start(config.replace(resume="auto"), print).checkpoint is None
+
+
+def test_a_run_that_goes_on_is_kept_when_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARIO_ALLOW_CPU_AUTO", "1")
+    config = tiny(runs_dir=str(tmp_path), run_name="long", max_steps=10**15)
+    run = Run(config)
+    run.done = lambda ahead=0: run.global_update >= 1  # type: ignore
+    run.learn(Recorder())  # type: ignore[arg-type]
+    run.save()
+    run.close()
+    monkeypatch.setenv("MARIO_ALLOW_CPU_AUTO", "0")
+    again = config.replace(resume="auto")
+    run = Run(again, start=find_start(again, print))
+    with pytest.raises(ConfigError, match="hours on the CPU"):
+        run.train(Recorder())  # type: ignore[arg-type]
+    found = find_start(again, print).checkpoint
+    assert found is not None
+    assert found.sidecar.global_update == 2
 
 
 def test_every_second_has_an_owner(tmp_path: Path) -> None:

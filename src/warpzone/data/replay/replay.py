@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from warpzone.data.replay.sampler import (
+    PATIENCE,
     BetaSchedule,
     ScanSampler,
     SlowGuard,
@@ -228,6 +229,7 @@ class Replay:
             "storage": self.storage.state_dict(),
             "sampler": self.sampler.state_dict(),
             "on_device": self.on_device,
+            "device_sampler": self.spec.device_sampler,
             "pushes": self.pushes,
             "samples": self.samples,
             "slow": self._guard.slow,
@@ -236,15 +238,26 @@ class Replay:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.storage.load_state_dict(state["storage"])
-        if bool(state["on_device"]) != self.on_device:
-            self.sampler = self._make_sampler(bool(state["on_device"]))
-            self._clock = self._make_clock()
-        self.sampler.load_state_dict(state["sampler"])
+        slow, was_on_device = int(state["slow"]), bool(state["on_device"])
+        # What was asked for; states of before do not say, but those that fell back had slow draws.
+        asked = bool(state.get("device_sampler", was_on_device or slow >= PATIENCE))
+        if asked == self.spec.device_sampler:
+            if was_on_device != self.on_device:
+                self._use(self._make_sampler(was_on_device))
+            self.sampler.load_state_dict(state["sampler"])
+            self._guard.slow = slow
+        else:
+            # Another one is asked for now: it takes the weights, and draws its own numbers.
+            self._use(self._make_sampler(self.spec.device_sampler))
+            self.sampler.take_weights(state["sampler"])
         self.pushes = int(state["pushes"])
         self.samples = int(state["samples"])
-        self._guard.slow = int(state["slow"])
         last, total = state["unique"].to(self.sampler.device)
         self._unique_last, self._unique_sum = last.float(), total
+
+    def _use(self, sampler: TreeSampler | ScanSampler) -> None:
+        self.sampler = sampler
+        self._clock = self._make_clock()
 
     def _make_sampler(self, on_device: bool) -> TreeSampler | ScanSampler:
         if on_device:
@@ -274,7 +287,6 @@ class Replay:
     def _fall_back(self) -> None:
         tree = TreeSampler(self.spec.capacity, self.seed)
         tree.take_weights(self.sampler.state_dict())
-        self.sampler = tree
-        self._clock = self._make_clock()
+        self._use(tree)
         self._unique_last = self._unique_last.cpu()
         self._unique_sum = self._unique_sum.cpu()

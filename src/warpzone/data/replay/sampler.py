@@ -130,9 +130,13 @@ class ScanSampler:
             "generator": self._generator.get_state(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def take_weights(self, state: dict[str, Any]) -> None:
+        """The weights of a saved sampler of either kind, without its random numbers."""
         self._weights.copy_(state["weights"])
         self._largest = state["largest"].to(self.device, torch.float32)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.take_weights(state)
         # Of another kind of device it does not fit; draws then go on from this one's own.
         if state["generator"].shape == self._generator.get_state().shape:
             self._generator.set_state(state["generator"])
