@@ -303,6 +303,15 @@ def began(**changes: Any) -> Any:
         return run.global_step
 
 
+def first_weights(**changes: Any) -> float:
+    """A number that tells of the weights that a run begins with, beside one that has ended."""
+    with tempfile.TemporaryDirectory() as place:
+        _live(Run(config_of(runs_dir=place, run_name="one", checkpoint_interval=1, seed=5)))
+        run = Run(config_of(runs_dir=place, run_name="two", **changes))
+        run.close()
+        return sum(float(part.double().abs().sum()) for part in run.agent.parameters())
+
+
 def notes(**changes: Any) -> list[str]:
     """What a run that goes on could not take up."""
     with tempfile.TemporaryDirectory() as place:

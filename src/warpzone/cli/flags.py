@@ -30,6 +30,8 @@ def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = No
     rest = [_hyphens(word) for word in words]
     _refuse_both(rest)
     base, preset, notes = _base(rest)
+    begun = _begun_with(rest, base)
+    base = begun or base
     variables, about_variables = older.from_environment(os.environ)
     variables["run_name"] = os.environ.get("RUN_NAME", "") or base.run_name
     variables["auto_mem"] = os.environ.get("AUTO_MEM") == "1" or base.auto_mem
@@ -40,6 +42,10 @@ def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = No
     if flags.stages != base.stages and (flags.world or flags.stage or flags.whole_game):
         raise ConfigError("--stages excludes --world, --stage and --whole-game; give one of them")
     config = TrainConfig(**dataclasses.asdict(flags))
+    if begun is not None:
+        from warpzone.run.matching import require_network
+
+        require_network(config, begun)
     check(config)
     notes += about_variables + older.notes_about(flags, config)
     if preset in preset_names() and (sentence := made_for_others(base, config)):
@@ -144,6 +150,28 @@ def _resumed_config(words: Sequence[str], run_name: str) -> TrainConfig | None:
     if given["runs-dir"]:
         defaults["runs_dir"] = given["runs-dir"]
     return saved_config(TrainConfig().replace(**defaults))
+
+
+def _begun_with(words: Sequence[str], base: TrainConfig) -> TrainConfig | None:
+    """With `--init`, the preset for the network of that agent and for what it sees."""
+    init = take(list(words), "--init")
+    if not init:
+        return None
+    if take(list(words), "--resume") not in (None, "never"):
+        raise ConfigError("--init begins a run and --resume goes on with one; give one of them")
+    from warpzone.eval.weights import find_agent
+    from warpzone.run.shipped import SEEING
+
+    runs = Path(take(list(words), "--runs-dir") or base.runs_dir)
+    try:
+        agent = find_agent(init, runs).config
+    except ConfigError as error:
+        raise ConfigError(f"--init: {error}") from error
+    taken = {name: getattr(agent, name) for name in SEEING}
+    try:
+        return base.replace(**taken)
+    except ConfigError as error:
+        raise ConfigError(f"--init {init} does not fit to the preset: {error}") from error
 
 
 def preset_config(name: str) -> TrainConfig:

@@ -28,5 +28,7 @@ class CheckpointConfig:
     """Go on from checkpoints of other settings too, as long as the network is the same."""
     checkpoint_root: str = ""
     """Folder below which --resume auto looks for runs; runs_dir if not given."""
+    init: str = ""
+    """Begin with the weights of this agent: one that is shipped, a run, or a file of weights."""
     auto_mem: bool = False
     """When memory runs out, go on from the checkpoint with less (also AUTO_MEM=1)."""

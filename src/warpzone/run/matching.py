@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from warpzone.config import TrainConfig
+from warpzone.config import ConfigError, TrainConfig
 from warpzone.config.budget import BudgetConfig
 from warpzone.config.checkpointing import CheckpointConfig
 from warpzone.config.dashboard import DashboardConfig
@@ -51,6 +51,13 @@ class Difference:
         if self.others and not relaxed:
             return f"it is of other settings ({', '.join(self.others)})"
         return None
+
+
+def require_network(config: TrainConfig, agent: TrainConfig) -> None:
+    """Refuses to begin with the weights of an agent: they mean nothing to a network that is made,
+    fed or read otherwise."""
+    if network := compare(config, agent).network:
+        raise ConfigError(f"--init {config.init} is of another network ({', '.join(network)})")
 
 
 def compare(config: TrainConfig, saved: TrainConfig) -> Difference:

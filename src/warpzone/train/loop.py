@@ -26,6 +26,7 @@ from warpzone.train.budget import Budget, EndlessError
 from warpzone.train.device import choose_device, prepare_device
 from warpzone.train.drivers import Driver, Overlapped, Serial
 from warpzone.train.evaluator import Evaluator
+from warpzone.train.initial import load_initial
 from warpzone.train.policies import Policies
 from warpzone.train.recorder import Recorder
 from warpzone.train.saving import Saver
@@ -65,6 +66,9 @@ class Run:
         self.rom = rom.find(config.rom)
         self.native = native.load(self.rom)
         self.policies = Policies(config, self.device)
+        start = start if start is not None else Start()
+        #: The agent whose weights it begins with; empty if there is none.
+        self.begun_with = load_initial(self.policies.agent, config) if not start.checkpoint else {}
         self.learner = Learner(config, self.policies.agent, self.device)
         #: What the run is doing, for those who watch it.
         self.pulse = self.learner.pulse = Pulse()
@@ -74,7 +78,6 @@ class Run:
         self.rest_wanted = False
         #: Whether lanes and weights are those between two updates.
         self.between = True
-        start = start if start is not None else Start()
         # What is open is closed again if the rest cannot be made.
         with ExitStack() as undo:
             groups = make_groups(config, self.rom, self.native, self.device)

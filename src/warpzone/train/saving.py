@@ -49,7 +49,11 @@ class Saver:
             run.budget.resumed_at = run.global_step
         if at_home:
             run.folder.rewind(run.config, run.global_step)
-        source = {"update": run.global_update, "resumed_from": str(found.path) if found else None}
+        source = {
+            "update": run.global_update,
+            "resumed_from": str(found.path) if found else None,
+            "begun_with": run.begun_with or None,
+        }
         add_session(run.folder.path, run.device, run.rom, source)
         if found is not None and not at_home:
             # From now on the new folder has all that the run needs.

@@ -198,6 +198,7 @@ CHECKPOINT = {
         gamma=0.9
     ),
     "checkpoint_root": to("OLD", parts.began, resume="auto", place="new").unless(resume="never"),
+    "init": to("one", parts.first_weights),
     "auto_mem": to(True, parts.given_up),
     "max_cost_gpu_hours": to(1.0, parts.paid_hours),
 }
