@@ -20,7 +20,7 @@ FIXED_ADDRESSES := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo seta
 
 NATIVE_SOURCES := $(shell find engine cmake -name '*.[ch]pp' -o -name '*.cmake')
 PYTHON_SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name 'py.typed' -o -name '*.toml' -o -name '*.txt' \
-  -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.svg')
+  -o -name '*.safetensors' -o -name '*.json' -o -name '*.md' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.svg')
 CPP_STYLE := $(shell find engine -name '*.[ch]pp')
 PAGE := src/warpzone/dashboard/page
 

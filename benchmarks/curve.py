@@ -1,22 +1,24 @@
 """Draws learning curves as an SVG: python benchmarks/curve.py FILE.jsonl OUT.svg WHERE
 
-Each line of FILE has `seed`, `seconds`, `global_step` and `clear_rate`.
+Each line of FILE has `seed` (or a `label` of its own), `seconds` and `clear_rate`.
 """
 
 import json
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 300, 56, 44, 28
 COLORS = ("#e4572e", "#2e86ab", "#3bb273", "#8e5ea2")
 
 
-def draw(rows: list[dict[str, float]], title: str) -> str:
-    """The share of recent training episodes that reached the flag, over wall-clock seconds."""
-    runs: dict[int, list[tuple[float, float]]] = defaultdict(list)
+def draw(rows: list[dict[str, Any]], title: str) -> str:
+    """The share of episodes that reached the flag, over wall-clock seconds."""
+    runs: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
-        runs[int(row["seed"])].append((row["seconds"], row["clear_rate"]))
+        label = row["label"] if "label" in row else f"seed {row['seed']}"
+        runs[label].append((row["seconds"], row["clear_rate"]))
     last = max(seconds for points in runs.values() for seconds, _ in points)
 
     def place(seconds: float, share: float) -> str:
@@ -40,12 +42,12 @@ def draw(rows: list[dict[str, float]], title: str) -> str:
         x = place(seconds, 0.0).split(",")[0]
         parts.append(f'<text x="{x}" y="{HEIGHT - 24}" text-anchor="middle">{seconds}</text>')
     parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 6}" text-anchor="middle">seconds</text>')
-    for index, (seed, points) in enumerate(sorted(runs.items())):
+    for index, (label, points) in enumerate(sorted(runs.items())):
         color = COLORS[index % len(COLORS)]
         line = " ".join(place(*point) for point in points)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
         below = TOP + 16 + 16 * index
-        parts.append(f'<text x="{LEFT + 16}" y="{below}" fill="{color}">seed {seed}</text>')
+        parts.append(f'<text x="{LEFT + 16}" y="{below}" fill="{color}">{label}</text>')
     return "\n".join([*parts, "</svg>\n"])
 
 

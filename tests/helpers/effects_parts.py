@@ -309,7 +309,7 @@ def first_weights(**changes: Any) -> float:
         _live(Run(config_of(runs_dir=place, run_name="one", checkpoint_interval=1, seed=5)))
         run = Run(config_of(runs_dir=place, run_name="two", **changes))
         run.close()
-        return sum(float(part.double().abs().sum()) for part in run.agent.parameters())
+        return sum(float(part.detach().double().abs().sum()) for part in run.agent.parameters())
 
 
 def notes(**changes: Any) -> list[str]:

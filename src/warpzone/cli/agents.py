@@ -1,83 +1,68 @@
-"""What commands that play a trained agent have in common."""
+"""`warpzone agents`: the agents that come with the package."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
+import json
 import sys
-from collections.abc import Iterator
-from itertools import islice
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from warpzone import _engine
-    from warpzone.eval.performance import Performance
-    from warpzone.eval.weights import Found
-    from warpzone.media.pictures import Image
-
-#: Frames of a step when nobody says otherwise.
-FRAMES_PER_STEP = 4
+from typing import Any
 
 
-def ready(args: argparse.Namespace) -> tuple[Found, bytes, _engine.NativeProgram | None]:
-    """The agent that the arguments name, where it is to run, and the game it plays."""
-    if importlib.util.find_spec("torch") is None:
-        raise OSError("an agent needs PyTorch; install it with: pip install 'warpzone[train]'")
-    from warpzone import rom
-    from warpzone.eval.weights import find_agent
-    from warpzone.rom import native
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "agents",
+        help="list the agents that come with the package, and show their cards",
+        description="Lists the trained agents that come with the package. Their names stand "
+        "wherever an agent is taken: warpzone play NAME, eval NAME, video NAME, train --init NAME. "
+        "With a name it prints the agent's card: how it was trained, and what was measured.",
+    )
+    parser.add_argument("name", nargs="?", help="the agent whose card is wanted")
+    parser.add_argument("--json", action="store_true", help="print all that is known, as JSON")
 
-    found = find_agent(args.agent, args.runs_dir)
-    if found.guessed:
-        print(
-            f"warpzone {args.command}: {found.path} has no configuration beside it; its network "
-            f"fits {found.config.size}x{found.config.size} pictures and the action set "
-            f"{found.config.actions}, the rest is as by default",
-            file=sys.stderr,
+
+def run(args: argparse.Namespace) -> int:
+    from warpzone.run.shipped import read_card, read_description, shipped_names
+
+    if args.name is not None:
+        if args.json:
+            print(json.dumps(read_description(args.name)))
+        else:
+            print(read_card(args.name), end="")
+        return 0
+    found = {name: read_description(name) for name in shipped_names()}
+    if args.json:
+        print(json.dumps(found))
+    elif found:
+        _show(found)
+    else:
+        print("warpzone agents: this installation has none", file=sys.stderr)
+    return 0
+
+
+def _show(found: dict[str, dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for name in ("name", "stages", "argmax", "sampled", "steps", "size"):
+        table.add_column(name, justify="left" if name in ("name", "stages") else "right")
+    for name, about in found.items():
+        table.add_row(
+            name,
+            str(about["config"]["stages"]),
+            _clears(about, "argmax"),
+            _clears(about, "sampled"),
+            f"{about['training']['steps'] / 1e6:.0f}M",
+            f"{about['bytes'] / 2**20:.1f} MiB",
         )
-    found.agent.to(_device(args.device))
-    image = rom.find(args.rom or found.config.rom)
-    return found, image, native.load(image)
+    console = Console(width=None if sys.stdout.isatty() else 80)
+    console.print(table)
+    print("Clears are of start delays 0 to 30; `warpzone agents NAME` shows the card.")
 
 
-def _device(name: str) -> str:
-    import torch
+def _clears(about: dict[str, Any], policy: str) -> str:
+    """`765/992`; nothing if that was not measured."""
+    from warpzone.eval.card import total
 
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise ValueError("--device cuda: PyTorch sees no CUDA device here; use --device cpu")
-    return "cuda" if available and name != "cpu" else "cpu"
-
-
-def performance(args: argparse.Namespace) -> tuple[Performance, Iterator[Image]]:
-    """One episode for people to watch: the screen, and with a file what the network thinks."""
-    from warpzone.env.actions import action_table
-    from warpzone.env.stages import parse_stages
-    from warpzone.eval.cases import LONGEST_DELAY, Case
-    from warpzone.eval.overlay import PARTS, Panel
-    from warpzone.eval.performance import Performance
-    from warpzone.eval.video_frames import single
-
-    if not 0 <= args.delay <= LONGEST_DELAY:
-        raise ValueError(f"--delay must be in 0..{LONGEST_DELAY}, and is {args.delay}")
-    found, image, program = ready(args)
-    stages = parse_stages(args.stage or found.config.stages)
-    if args.stage and len(stages) > 1:
-        raise ValueError(f"--stage {args.stage} is not one stage")
-    # An agent of the whole game plays the whole game.
-    case = Case(stages[0] if stages else -1, args.policy, args.delay)
-    played = Performance(found.agent, found.config, image, program, [case], seed=args.seed)
-    frames = played.frames()
-    if args.steps:
-        frames = islice(frames, args.steps * FRAMES_PER_STEP)
-    if args.out is None:
-        return played, (shot.screen for (shot,) in frames)
-    panel = Panel(action_table(found.config.actions).names, PARTS, args.scale or 3)
-    return played, single(frames, panel)
-
-
-def has_window() -> bool:
-    """Whether a window can be opened here."""
-    shown = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
-    return shown and importlib.util.find_spec("pygame") is not None
+    clears = about["measured"][0]["clears"].get(policy) if about["measured"] else None
+    return "" if clears is None else "{}/{}".format(*total(clears))

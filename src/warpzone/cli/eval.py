@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warpzone.cli.acting import AGENT
+
 if TYPE_CHECKING:
     from warpzone.eval.weights import Found
 
@@ -21,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "sampled policy, and says how many episodes reach the flag. The same weights give the same "
         "numbers every time.",
     )
-    parser.add_argument("agent", help="a run's folder, a .safetensors file, or `latest`")
+    parser.add_argument("agent", help=AGENT)
     parser.add_argument("--stages", help="1-1, 1-1..2-4, all (default: what it was trained on)")
     parser.add_argument("--delays", default="0..30", help="frames (default 0..30), up to 0..120")
     parser.add_argument("--policy", choices=("argmax", "sampled", "both"), default="both")
@@ -35,12 +37,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
     parser.add_argument("--parquet", type=Path, metavar="FILE", help="write episodes as Parquet")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where `latest` looks")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
     parser.add_argument("--rom", help="eu, world or a file (default: what it was trained on)")
 
 
 def run(args: argparse.Namespace) -> int:
-    from warpzone.cli.agents import ready
+    from warpzone.cli.acting import ready
     from warpzone.eval.cases import POLICIES, parse_delays
 
     if args.whole_game and args.stages is not None:
@@ -54,14 +56,19 @@ def run(args: argparse.Namespace) -> int:
     delays = parse_delays(args.delays)
     policies = POLICIES if args.policy == "both" else (args.policy,)
     found, image, program = ready(args)
+    from warpzone import rom as roms
     from warpzone.eval.results import write_json, write_parquet
+    from warpzone.run.files import sha256
 
     about = {
-        "weights": str(found.path),
+        "weights": found.title,
+        "sha256": sha256(found.path),
         "global_step": found.global_step,
         "trained_on": found.config.stages,
         "delays": args.delays,
         "seed": args.seed,
+        "rom": roms.identify(image, None).variant,
+        "stuck_after": args.stuck_after,
     }
     began = time.perf_counter()
     if args.whole_game:
@@ -108,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         write_json(args.json, as_document(outcomes, about))
     if args.parquet:
         write_parquet(args.parquet, outcomes, about)
-    _console().print(as_table(summarize(outcomes), str(found.path)))
+    _console().print(as_table(summarize(outcomes), found.title))
     for policy in policies:
         clears, episodes, low, high = overall(outcomes, policy)
         print(
@@ -123,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
 def _show_games(found: Found, rows: list[dict[str, Any]], seconds: float) -> None:
     from rich.table import Table
 
-    table = Table(title=f"{found.path}: the whole game, three lives", title_justify="left")
+    table = Table(title=f"{found.title}: the whole game, three lives", title_justify="left")
     for name in ("policy", "delay", "ended at", "x", "stages cleared", "how", "score"):
         table.add_column(name)
     for row in sorted(rows, key=lambda row: -row["stages_cleared"])[:20]:

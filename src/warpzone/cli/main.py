@@ -12,6 +12,7 @@ COMMANDS = {
     "train": "train an agent",
     "checkpoints": "list, inspect, verify, prune and migrate checkpoints",
     "dashboard": "look at runs in a browser",
+    "agents": "list the agents that come with the package, and show their cards",
     "eval": "evaluate an agent: every start delay, argmax and sampled, one life",
     "video": "a video of an agent at play: overlays, mosaic, slow motion",
     "map": "a full-length picture of a stage, and where agents die on it",

@@ -27,7 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a .png")
     parser.add_argument("--rooms", action="store_true", help="also what pipes and vines lead to")
     parser.add_argument(
-        "--run", metavar="RUN", help="draw a run's episodes on it; a folder, or `latest`"
+        "--run", metavar="RUN", help="draw a run's episodes on it; a folder, a name, or `latest`"
     )
     parser.add_argument(
         "--source",
@@ -37,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--newest", action="store_true", help="only the newest evaluation")
     parser.add_argument("--policy", choices=("argmax", "sampled"), help="only this policy")
-    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where `latest` looks")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
     parser.add_argument("--scale", type=int, default=1, help="pixel size (default 1)")
     parser.add_argument("--rom", help="eu, world or a file (default: the installed one)")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpzone import rom as roms
+from warpzone.cli.acting import AGENT
 
 if TYPE_CHECKING:
     from warpzone.play.player import Controller, Image, Session
@@ -27,7 +28,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Plays and shows a game. Without a source, the demo script runs 1-1. An agent "
         "is shown in a window where there is one, else in the terminal, or written with --out.",
     )
-    parser.add_argument("agent", nargs="?", help="a run's folder, a .safetensors file, or `latest`")
+    parser.add_argument("agent", nargs="?", help=AGENT)
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--script", metavar="NAME|FILE", help="a button script; `demo` clears 1-1")
     source.add_argument("--random", action="store_true", help="right-biased random buttons")
@@ -37,7 +38,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--delay", type=int, default=0, help="start delay of an agent, in frames")
     parser.add_argument("--policy", choices=("argmax", "sampled"), default="argmax")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where `latest` looks")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
     parser.add_argument("--steps", type=_positive, help="stop after this many steps of 4 frames")
     parser.add_argument("--seed", type=int, default=0, help="of random play (default 0)")
     parser.add_argument("--lanes", type=_positive, default=1, help="games side by side (random)")
@@ -162,14 +163,14 @@ def _report(args: argparse.Namespace, session: "Session", written: int) -> None:
 
 def _run_agent(args: argparse.Namespace) -> int:
     """One episode of a trained agent."""
-    from warpzone.cli import agents
+    from warpzone.cli import acting
 
     if args.script or args.random or args.keyboard or args.movie or args.lanes > 1:
         raise ValueError("an agent plays one game by itself: give no other source and no --lanes")
     if args.out is None and not args.terminal and not args.window:
-        args.window = agents.has_window()
+        args.window = acting.has_window()
         args.terminal = not args.window and sys.stdout.isatty()
-    performance, pictures = agents.performance(args)
+    performance, pictures = acting.performance(args)
     args.scale = args.scale or 1 if args.out is not None else args.scale
     with ExitStack() as stack:
         written = _consume(_watched(pictures, args, _window(args, stack)), args)

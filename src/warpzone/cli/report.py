@@ -16,7 +16,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "evaluation of more stages is shown if it is in the run: "
         "`warpzone eval RUN --stages all --json RUN/eval.json`.",
     )
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run's folder, or `latest`")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a folder, a name, or `latest`")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="an .html")
     parser.add_argument(
         "--embed-mb",
@@ -25,7 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="videos inside the file, in MB; others are links",
     )
     parser.add_argument("--no-maps", action="store_true", help="leave out the maps")
-    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where `latest` looks")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
     parser.add_argument("--rom", help="eu, world or a file (default: the installed one)")
 
 

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warpzone.cli.acting import AGENT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,8 +23,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Plays an agent from a start delay and writes what happens, every frame at 60 "
         "frames a second. It is the episode that `warpzone eval` counts.",
     )
-    parser.add_argument("agent", help="a run's folder, a .safetensors file, or `latest`")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help=".mp4 or .gif")
+    parser.add_argument("agent", help=AGENT)
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help=".mp4 or .gif (default: the agent's name.mp4)"
+    )
     parser.add_argument("--stage", help="1-1 (with --mosaic also a set; default: as trained)")
     parser.add_argument("--delay", type=int, default=0, help="start delay in frames (default 0)")
     parser.add_argument("--policy", choices=("argmax", "sampled"), default="argmax")
@@ -41,15 +45,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--stuck-after", type=int, default=150, help="steps without new ground that end it (150)"
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where `latest` looks")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
     parser.add_argument("--rom", help="eu, world or a file (default: what it was trained on)")
 
 
 def run(args: argparse.Namespace) -> int:
-    from warpzone.cli.agents import ready
+    from warpzone.cli.acting import ready
     from warpzone.eval.cases import LONGEST_DELAY
     from warpzone.eval.overlay import parse_parts
     from warpzone.media.video import write_video
+    from warpzone.run.shipped import PREFIX
 
     if not 0 <= args.delay <= LONGEST_DELAY:
         raise ValueError(f"--delay must be in 0..{LONGEST_DELAY}, and is {args.delay}")
@@ -57,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--slow must be in 1..10, and is {args.slow}")
     if args.scale is not None and not 1 <= args.scale <= 8:
         raise ValueError(f"--scale must be in 1..8, and is {args.scale}")
+    if args.out is None:
+        args.out = Path(f"{Path(args.agent).stem.removeprefix(PREFIX)}.mp4")
     if args.out.suffix.lower() not in (".mp4", ".gif"):
         raise ValueError(f"{args.out.name}: a video is .mp4 or .gif")
     if not args.out.parent.is_dir():

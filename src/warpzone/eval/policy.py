@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from types import TracebackType
@@ -14,11 +15,36 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpzone.model.agent import Agent
+from warpzone.model.memory import State
 
 #: Lanes in a batch. Always as many, filled up with empty ones: a network sums in another order for
 #: another number of lanes (and of threads), and now and then that turns an episode.
 CPU_BATCH = 32
 CUDA_BATCH = 512
+
+
+def batch_size(device: torch.device) -> int:
+    """Lanes that the network is asked about at once."""
+    return CUDA_BATCH if device.type == "cuda" else CPU_BATCH
+
+
+def decide_lanes(
+    agent: Agent,
+    lanes: Tensor,
+    stacks: Callable[[Tensor], Tensor],
+    previous: Tensor,
+    state: State,
+    starts: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Logits and values of at most a batch of lanes, whose memory in `state` moves on. `stacks`
+    shows what some lanes see; `previous` and `starts` are of all lanes, like `state`."""
+    count = len(lanes)
+    filled = torch.cat((lanes, lanes[:1].expand(batch_size(lanes.device) - count)))
+    before = tuple(part[filled] for part in state)
+    output = agent.act(stacks(filled), previous[filled], before, starts[filled])
+    for kept, new in zip(state, output.state, strict=True):
+        kept[lanes] = new[:count]
+    return output.logits[:count].float(), output.value[:count].float()
 
 
 class Decisions(NamedTuple):
@@ -42,7 +68,7 @@ class Policy:
         self.agent = agent
         self.device = next(agent.parameters()).device
         self.lanes = len(frames)
-        self._batch = CUDA_BATCH if self.device.type == "cuda" else CPU_BATCH
+        self._batch = batch_size(self.device)
         first = torch.from_numpy(frames).to(self.device)
         #: A ring of the last frames; all lanes are at the same step.
         self._ring = first.expand(agent.spec.stack, *first.shape).clone()
@@ -96,15 +122,9 @@ class Policy:
 
     @torch.no_grad()
     def _act(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        count = len(rows)
-        filled = torch.cat((rows, rows[:1].expand(self._batch - count)))
-        state = tuple(part[filled] for part in self._state)
-        output = self.agent.act(
-            self._stacks(filled), self._actions[filled], state, self._starts[filled]
+        return decide_lanes(
+            self.agent, rows, self._stacks, self._actions, self._state, self._starts
         )
-        for kept, new in zip(self._state, output.state, strict=True):
-            kept[rows] = new[:count]
-        return output.logits[:count].float(), output.value[:count].float()
 
 
 def cores() -> int:

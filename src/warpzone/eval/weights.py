@@ -1,7 +1,8 @@
-"""Finding an agent: a run's folder, a file of weights, a checkpoint's name, or `latest`."""
+"""Finding an agent: a run, a file of weights, a checkpoint, `latest`, or one that is shipped."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,8 +20,8 @@ from warpzone.model.spec import model_spec
 from warpzone.run.loading import find_weights
 from warpzone.run.names import WEIGHTS_SUFFIX
 from warpzone.run.opening import read_file
-from warpzone.run.reader import named_run
 from warpzone.run.safe import plain_name, read_header
+from warpzone.run.shipped import description_beside, is_shipped, named_agent
 from warpzone.run.sidecar import CheckpointError
 
 RUNS = Path("runs")
@@ -41,10 +42,15 @@ class Found:
     #: Whether the configuration was worked out from the shapes of the weights alone.
     guessed: bool = False
 
+    @property
+    def title(self) -> str:
+        """What people call it: a shipped agent has a name, the others are where they are."""
+        return self.path.stem if is_shipped(self.path) else str(self.path)
+
 
 def find_agent(word: str | Path, runs: Path = RUNS) -> Found:
     """The agent that `word` names; of a run its best weights if there are any, else the newest."""
-    path = named_run(word, runs)
+    path = named_agent(word, runs)
     # A link that somebody names is theirs to follow; those inside a run are not.
     path = path.resolve() if path.is_symlink() and path.is_file() else path
     guessed = False
@@ -53,7 +59,7 @@ def find_agent(word: str | Path, runs: Path = RUNS) -> Found:
         tensors, notes = _read(file)
     except ConfigError:
         # Weights that come alone still have their shapes.
-        if not path.is_file() or path.suffix != WEIGHTS_SUFFIX:
+        if not path.is_file() or path.suffix != WEIGHTS_SUFFIX or description_beside(path):
             raise
         file, guessed = path, True
         tensors, notes = _read(file)
@@ -73,7 +79,11 @@ def find_agent(word: str | Path, runs: Path = RUNS) -> Found:
 def _read(path: Path) -> tuple[dict[str, Tensor], Mapping[str, str]]:
     try:
         _, notes = read_header(path)
-        tensors = load(read_file(path.parent, path.name, MOST_WEIGHTS))
+        content = read_file(path.parent, path.name, MOST_WEIGHTS)
+        expected = description_beside(path).get("sha256")
+        if expected is not None and hashlib.sha256(content).hexdigest() != expected:
+            raise CheckpointError("it is not the file that its description was made for")
+        tensors = load(content)
     except (CheckpointError, SafetensorError) as error:
         raise OSError(f"{path} cannot be read: {error}") from error
     return {plain_name(name): value for name, value in tensors.items()}, notes

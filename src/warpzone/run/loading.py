@@ -9,6 +9,7 @@ from warpzone.run.checkpoints import INSIDE, SUFFIXES, Checkpoints
 from warpzone.run.folder import load_config
 from warpzone.run.names import BEST, CHECKPOINTS, CONFIG, WEIGHTS
 from warpzone.run.safe import read_header
+from warpzone.run.shipped import described_config, description_beside
 from warpzone.run.sidecar import (
     SIDECAR_SUFFIX,
     WEIGHTS_SUFFIX,
@@ -59,7 +60,10 @@ def _of_run(path: Path, name: str) -> tuple[Path, TrainConfig]:
 
 
 def _config_of(file: Path) -> TrainConfig:
-    """From the side-car, from the notes in the weights, or from the run's folder above."""
+    """From a description or side-car, from the notes in the weights, or from the run's folder
+    above."""
+    if description := description_beside(file):
+        return described_config(description, file)
     sidecar = file.with_name(file.name.removesuffix(WEIGHTS_SUFFIX) + SIDECAR_SUFFIX)
     if sidecar.is_file():
         return read_sidecar(sidecar).train_config()

@@ -28,6 +28,10 @@ SIDECAR_SUFFIX = ".json"
 #: The side-car of the newest checkpoint ends with this.
 LATEST_SUFFIX = "_latest" + SIDECAR_SUFFIX
 
+#: Beside the weights of a shipped agent: what is known about it, and the same for people.
+DESCRIPTION_SUFFIX = ".json"
+CARD_SUFFIX = ".md"
+
 VIDEOS = "videos"
 BEST_VIDEO = "best.mp4"
 VIDEO_SUFFIXES = (".mp4", ".gif")

@@ -167,9 +167,12 @@ def latest_run(root: Path) -> Path | None:
 
 
 def named_run(word: str | Path, root: Path) -> Path:
-    """The run that a word of the command line names: a folder, or `latest`."""
+    """The run that a word of the command line names: a folder, `latest`, or the name of a run below
+    `root`."""
     if str(word) != LATEST:
-        return Path(word)
+        path = Path(word)
+        below = root / path
+        return below if path.name == str(word) and not path.exists() and is_run(below) else path
     found = latest_run(root)
     if found is None:
         raise ConfigError(f"there is no run with weights in {root}")

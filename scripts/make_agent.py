@@ -1,0 +1,164 @@
+"""Makes a shipped agent of a run's weights: half precision, description and card.
+
+    python scripts/make_agent.py RUN_OR_WEIGHTS --name all
+    warpzone eval all --stages all --json a.json
+    warpzone eval all --stages all --rom world --policy argmax --json b.json
+    warpzone eval all --whole-game --policy argmax --json c.json
+    python scripts/make_agent.py RUN_OR_WEIGHTS --name all --evals a.json b.json c.json
+
+The first call is for the evaluations, which are of the file that is shipped; the second one puts
+what they measured into description and card. What is given beside a run's own files is what they do
+not say.
+"""
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save
+
+from warpzone.config import TrainConfig, load_preset
+from warpzone.config.budget import BudgetConfig
+from warpzone.eval import card
+from warpzone.run.files import write_atomically, write_text
+from warpzone.run.matching import FREE
+from warpzone.run.names import BEST, CONFIG, WEIGHTS
+from warpzone.run.safe import read_header
+from warpzone.run.shipped import ACTING, AGENTS, FORMAT, KIND
+from warpzone.run.versions import read_sessions
+
+#: Of what may change at any time, what belongs into the command all the same.
+BUDGET = {"eval_interval", *(field.name for field in dataclasses.fields(BudgetConfig))}
+
+
+def training_command(values: dict[str, Any], preset: str) -> str:
+    """The command that a run's configuration comes from, without places and machines."""
+    usual = dataclasses.asdict(load_preset(preset))
+    words = ["warpzone", "train", "--preset", preset]
+    for name, value in values.items():
+        # A field that only the code of the run knew is part of how it was trained.
+        if value is None or value == usual.get(name) or name in FREE - BUDGET:
+            continue
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            words += [f"--{flag}", shlex.quote(str(value))]
+    return " ".join(words)
+
+
+def network(config: dict[str, Any]) -> str:
+    """A network in a few words."""
+    encoder = config["encoder"] if config["observation"] == "pixels" else config["observation"]
+    parts = [f"{encoder} encoder of width {config['encoder_width']:g}"]
+    if config["memory"] != "none":
+        parts.append(f"{config['memory']} of {config['hidden_size']}")
+    if config["previous_action"]:
+        parts.append("previous action")
+    size, stack = config["size"], config["frame_stack"]
+    return f"{', '.join(parts)}; {stack} x {size}x{size}, {config['actions']} actions"
+
+
+def half(source: Path, target: Path) -> dict[str, Any]:
+    """Writes the weights in half precision; what is known about them."""
+    _, notes = read_header(source)
+    tensors = {name: value.half().contiguous() for name, value in load_file(source).items()}
+    if not all(bool(torch.isfinite(value).all()) for value in tensors.values()):
+        raise SystemExit(f"{source} has weights that half precision cannot hold")
+    meta = json.loads(notes.get("meta", "{}"))
+    # Tensors in order, so that the same weights give the same file.
+    content = save(dict(sorted(tensors.items())), metadata={"meta": json.dumps(meta)})
+    write_atomically(target, lambda temporary: _write(temporary, content))
+    return {
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "bytes": len(content),
+        "parameters": sum(value.numel() for value in tensors.values()),
+        "meta": meta,
+    }
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def main() -> int:
+    """Reads, writes, and says what was made."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("source", type=Path, help="a run's folder or its .safetensors file")
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--evals", type=Path, nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--measured-on", default="a CPU", help="the machine of the evaluations")
+    parser.add_argument("--preset", default="fast-1-1", help="which the command is told against")
+    parser.add_argument("--hardware", default="", help="of the training (default: as recorded)")
+    parser.add_argument("--commit", default="", help="of the training (default: as recorded)")
+    parser.add_argument("--from", dest="origin", default="scratch", help="what it began with")
+    parser.add_argument("--note", action="append", default=[], help="a sentence for the card")
+    parser.add_argument("--out", type=Path, default=AGENTS)
+    args = parser.parse_args()
+
+    source: Path = args.source
+    if source.is_dir():
+        source = next(path for name in (BEST, WEIGHTS) if (path := source / name).is_file())
+    values = json.loads((source.parent / CONFIG).read_text())
+    usual = dataclasses.asdict(TrainConfig())
+    config = {name: values.get(name, usual[name]) for name in ACTING}
+    sessions = read_sessions(source.parent)
+    recorded = sessions[-1] if sessions else {}
+    args.out.mkdir(parents=True, exist_ok=True)
+    made = half(source, args.out / f"{args.name}.safetensors")
+    meta = made.pop("meta")
+
+    documents = [json.loads(path.read_text()) for path in args.evals]
+    for path, document in zip(args.evals, documents, strict=True):
+        if document.get("sha256", made["sha256"]) != made["sha256"]:
+            raise SystemExit(f"{path} is an evaluation of other weights")
+        if document["global_step"] != meta.get("global_step"):
+            raise SystemExit(f"{path} is of step {document['global_step']}, not of these weights")
+    played = [document for document in documents if "episodes" in document]
+    about: dict[str, Any] = {
+        KIND: FORMAT,
+        "name": args.name,
+        **made,
+        "network": network(config),
+        "config": config,
+        "training": {
+            "command": training_command(values, args.preset),
+            "from": args.origin,
+            "commit": args.commit or recorded.get("commit") or "not recorded",
+            "seed": values["seed"],
+            "steps": meta["global_step"],
+            "seconds": round(meta["seconds"], 1),
+            "hardware": args.hardware or recorded.get("device") or "not recorded",
+        },
+        "notes": args.note,
+        "measured_on": args.measured_on,
+        "measured": card.measured(played),
+        "games": card.games([document for document in documents if "games" in document]),
+        "sample": [],
+    }
+    text = ""
+    if about["measured"]:
+        first = about["measured"][0]
+        rows = [
+            row
+            for document in played
+            if (document.get("rom") or "eu", document["delays"]) == (first["rom"], first["delays"])
+            for row in document["episodes"]
+        ]
+        about["sample"] = card.sample(rows, first["clears"]["argmax"])
+        text = card.render(about)
+    write_text(args.out / f"{args.name}.json", json.dumps(about, indent=1) + "\n")
+    if text:
+        write_text(args.out / f"{args.name}.md", text)
+    print(f"{args.name}: {made['bytes'] / 2**20:.1f} MiB, {len(documents)} evaluations")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""Writes what was measured about the shipped agents into README, its translation and
+docs/results.md, between the lines `<!-- NAME -->` and `<!-- /NAME -->`, and draws their learning
+curve.
+
+    python scripts/make_results.py                       # from src/warpzone/agents and benchmarks
+    python scripts/make_results.py --evals RUN/evals.jsonl.gz --name all    # of another run
+    python scripts/make_results.py --check               # whether all is as it would be written
+
+`--evals` makes benchmarks/agent-NAME.jsonl of a run's evaluations: one line for each, with the
+clears of every stage.
+"""
+
+import argparse
+import gzip
+import json
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+from warpzone.eval import card
+from warpzone.report.published import RESULTS, SOURCES
+from warpzone.run.shipped import read_description, shipped_names
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "README.zh-CN.md", "docs/results.md")
+#: What an agent of all stages must reach and what it aims at, in episodes of 992.
+GOALS = {"argmax": (850, 943), "sampled": (800, 930)}
+#: Of 31 start delays, what every stage aims at.
+STAGE_AIM = 25
+
+
+def compact(source: Path) -> list[dict[str, Any]]:
+    """A run's evaluations, one row for each."""
+    found: dict[int, dict[str, Any]] = {}
+    with (gzip.open if source.suffix == ".gz" else open)(source, "rt") as file:
+        for line in file:
+            row = json.loads(line)
+            one = found.setdefault(
+                row["global_step"],
+                {"global_step": row["global_step"], "seconds": round(row["seconds"], 1)},
+            )
+            pair = one.setdefault(row["policy"], {}).setdefault(row["stage"], [0, 0])
+            pair[0] += row["cleared"]
+            pair[1] += 1
+    return [found[step] for step in sorted(found)]
+
+
+def evaluations_of(name: str) -> list[dict[str, Any]]:
+    """Rows of benchmarks/agent-NAME.jsonl."""
+    text = (ROOT / "benchmarks" / f"agent-{name}.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def curve_of(name: str) -> str:
+    """The learning curve of an agent, by policy."""
+    rows = [
+        {
+            "label": policy,
+            "seconds": one["seconds"],
+            "clear_rate": sum(c for c, _ in one[policy].values())
+            / sum(n for _, n in one[policy].values()),
+        }
+        for policy in ("argmax", "sampled")
+        for one in evaluations_of(name)
+    ]
+    draw = runpy.run_path(str(ROOT / "benchmarks" / "curve.py"))["draw"]
+    return str(draw(rows, f"Agent {name}: share of all stages and start delays that it clears"))
+
+
+# --- what is written ------------------------------------------------------------------------------
+def summary(about: dict[str, Any]) -> str:
+    """An agent in a table of one row, in any language."""
+    clears, training = about["measured"][0]["clears"], about["training"]
+    argmax, sampled = (card.total(clears[policy]) for policy in ("argmax", "sampled"))
+    return "\n".join(
+        (
+            "| `warpzone eval all --stages all` | argmax | sampled | steps | seconds |",
+            "|---|---|---|---|---|",
+            f"| {training['hardware']} | **{argmax[0]} / {argmax[1]}** ({_share(*argmax)}) | "
+            f"{sampled[0]} / {sampled[1]} ({_share(*sampled)}) | {training['steps'] / 1e6:.0f}M | "
+            f"{training['seconds']:,.0f} |",
+        )
+    )
+
+
+def sums(about: dict[str, Any]) -> str:
+    """Every evaluation, then the games."""
+    return "\n".join((*card.sums(about["measured"]), *card.game_lines(about["games"])))
+
+
+def table(about: dict[str, Any]) -> str:
+    """All stages beside what others have published."""
+    clears = about["measured"][0]["clears"]
+    head = ["stage", "`all`, argmax", "`all`, sampled", *(source.name for source in SOURCES)]
+    rows = [head, ["---"] * len(head)]
+    for stage in card.STAGES:
+        ours = [_share(*card.count(clears[policy][stage])) for policy in ("argmax", "sampled")]
+        rows.append([stage, *ours, *(cell or "-" for cell in RESULTS[stage])])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def goals(about: dict[str, Any]) -> str:
+    """What is wanted and what there is."""
+    clears = about["measured"][0]["clears"]
+    lines = ["| | must | aim | measured |", "|---|---|---|---|"]
+    for policy, (must, aim) in GOALS.items():
+        got, of = card.total(clears[policy])
+        lines.append(f"| {policy} clears of {of} | {must} | {aim} | {_got(got, must, aim)} |")
+    least = {stage: card.count(digits)[0] for stage, digits in clears["argmax"].items()}
+    never = [stage for stage, got in least.items() if not got]
+    below = sum(got < STAGE_AIM for got in least.values())
+    said = f"not cleared: {', '.join(never)}" if never else "every stage is cleared"
+    lines.append(
+        f"| every stage, argmax, of 31 | above 0 | {STAGE_AIM} | {said}; {below} stages are below "
+        f"{STAGE_AIM} |"
+    )
+    games = about["games"].get("argmax")
+    if games:
+        lines.append(
+            f"| whole game, three lives | stages in a row reported | half of the games won | "
+            f"{games['mean']} stages on average, {games['won']} of {games['games']} won |"
+        )
+    return "\n".join(lines)
+
+
+def _got(got: int, must: int, aim: int) -> str:
+    missing = f"**short by {must - got}**" if got < must else f"short of the aim by {aim - got}"
+    return f"{got}" if got >= aim else f"{got}, {missing}"
+
+
+def _share(clears: int, episodes: int) -> str:
+    return f"{100 * clears / episodes:.0f} %"
+
+
+def blocks() -> dict[str, str]:
+    """By the name of the place."""
+    about = read_description("all")
+    return {
+        "agent": summary(about),
+        "measured": sums(about),
+        "stages": table(about),
+        "goals": goals(about),
+    }
+
+
+def filled(text: str, parts: dict[str, str]) -> str:
+    """A page with its places filled in."""
+    for name, part in parts.items():
+        first, last = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        before, found, rest = text.partition(first)
+        if found:
+            text = f"{before}{first}{part}\n{last}{rest.partition(last)[2]}"
+    return text
+
+
+def main() -> int:
+    """Writes, or says what is not as it would be written."""
+    parser = argparse.ArgumentParser(description="Results of the shipped agents, as pages.")
+    parser.add_argument("--evals", type=Path, metavar="FILE", help="evals.jsonl of a run")
+    parser.add_argument("--name", default="all", choices=shipped_names())
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    if args.evals is not None:
+        rows = [json.dumps(row) for row in compact(args.evals)]
+        (ROOT / "benchmarks" / f"agent-{args.name}.jsonl").write_text("\n".join(rows) + "\n")
+    parts = blocks()
+    wanted = {ROOT / page: filled((ROOT / page).read_text(), parts) for page in PAGES}
+    wanted[ROOT / "docs" / "media" / "learning-all.svg"] = curve_of("all")
+    stale = [
+        path for path, text in wanted.items() if not path.is_file() or path.read_text() != text
+    ]
+    for path in stale:
+        print(f"{path.relative_to(ROOT)} {'is not up to date' if args.check else 'written'}")
+        if not args.check:
+            path.write_text(wanted[path])
+    return 1 if args.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

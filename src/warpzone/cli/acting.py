@@ -1,0 +1,92 @@
+"""What commands that play a trained agent have in common."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from warpzone import _engine
+    from warpzone.eval.performance import Performance
+    from warpzone.eval.weights import Found
+    from warpzone.media.pictures import Image
+
+#: Frames of a step when nobody says otherwise.
+FRAMES_PER_STEP = 4
+#: What `agent` is, for the commands' help.
+AGENT = "a shipped agent (see `warpzone agents`), a run, a .safetensors file, or `latest`"
+
+
+def ready(args: argparse.Namespace) -> tuple[Found, bytes, _engine.NativeProgram | None]:
+    """The agent that the arguments name, where it is to run, and the game it plays."""
+    if importlib.util.find_spec("torch") is None:
+        raise OSError("an agent needs PyTorch; install it with: pip install 'warpzone[train]'")
+    from warpzone import rom
+    from warpzone.eval.weights import find_agent
+    from warpzone.rom import native
+    from warpzone.run.shipped import PREFIX, is_shipped, shipped_names
+
+    found = find_agent(args.agent, args.runs_dir)
+    if args.agent in shipped_names() and not is_shipped(found.path):
+        print(
+            f"warpzone {args.command}: {args.agent} is {found.path} here; the agent of that name "
+            f"that is shipped is {PREFIX}{args.agent}",
+            file=sys.stderr,
+        )
+    if found.guessed:
+        print(
+            f"warpzone {args.command}: {found.path} has no configuration beside it; its network "
+            f"fits {found.config.size}x{found.config.size} pictures and the action set "
+            f"{found.config.actions}, the rest is as by default",
+            file=sys.stderr,
+        )
+    found.agent.to(_device(args.device))
+    image = rom.find(args.rom or found.config.rom)
+    return found, image, native.load(image)
+
+
+def _device(name: str) -> str:
+    import torch
+
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise ValueError("--device cuda: PyTorch sees no CUDA device here; use --device cpu")
+    return "cuda" if available and name != "cpu" else "cpu"
+
+
+def performance(args: argparse.Namespace) -> tuple[Performance, Iterator[Image]]:
+    """One episode for people to watch: the screen, and with a file what the network thinks."""
+    from warpzone.env.actions import action_table
+    from warpzone.env.stages import parse_stages
+    from warpzone.eval.cases import LONGEST_DELAY, Case
+    from warpzone.eval.overlay import PARTS, Panel
+    from warpzone.eval.performance import Performance
+    from warpzone.eval.video_frames import single
+
+    if not 0 <= args.delay <= LONGEST_DELAY:
+        raise ValueError(f"--delay must be in 0..{LONGEST_DELAY}, and is {args.delay}")
+    found, image, program = ready(args)
+    stages = parse_stages(args.stage or found.config.stages)
+    if args.stage and len(stages) > 1:
+        raise ValueError(f"--stage {args.stage} is not one stage")
+    # An agent of the whole game plays the whole game.
+    case = Case(stages[0] if stages else -1, args.policy, args.delay)
+    played = Performance(found.agent, found.config, image, program, [case], seed=args.seed)
+    frames = played.frames()
+    if args.steps:
+        frames = islice(frames, args.steps * FRAMES_PER_STEP)
+    if args.out is None:
+        return played, (shot.screen for (shot,) in frames)
+    panel = Panel(action_table(found.config.actions).names, PARTS, args.scale or 3)
+    return played, single(frames, panel)
+
+
+def has_window() -> bool:
+    """Whether a window can be opened here."""
+    shown = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return shown and importlib.util.find_spec("pygame") is not None
