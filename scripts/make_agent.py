@@ -15,6 +15,7 @@ import argparse
 import dataclasses
 import hashlib
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -40,6 +41,9 @@ BUDGET = {"eval_interval", *(field.name for field in dataclasses.fields(BudgetCo
 def training_command(values: dict[str, Any], preset: str) -> str:
     """The command that a run's configuration comes from, without places and machines."""
     usual = dataclasses.asdict(load_preset(preset))
+    # What the code of the run did not know yet was as by default.
+    defaults = dataclasses.asdict(TrainConfig())
+    values = {**defaults, **values}
     words = ["warpzone", "train", "--preset", preset]
     for name, value in values.items():
         # A field that only the code of the run knew is part of how it was trained.
@@ -153,7 +157,10 @@ def main() -> int:
         ]
         about["sample"] = card.sample(rows, first["clears"]["argmax"])
         text = card.render(about)
-    write_text(args.out / f"{args.name}.json", json.dumps(about, indent=1) + "\n")
+    described = re.sub(
+        r"\[\s+(\d+),\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2, \3]", json.dumps(about, indent=1)
+    )
+    write_text(args.out / f"{args.name}.json", described + "\n")
     if text:
         write_text(args.out / f"{args.name}.md", text)
     print(f"{args.name}: {made['bytes'] / 2**20:.1f} MiB, {len(documents)} evaluations")

@@ -159,7 +159,8 @@ def _wrapped(command: str) -> str:
     return " \\\n".join(lines)
 
 
-def _label(one: Mapping[str, Any]) -> str:
+def label(one: Mapping[str, Any]) -> str:
+    """What an evaluation was of."""
     world = {"eu": "", "world": ", World ROM"}.get(one["rom"], f", {one['rom']}")
     return f"delays {one['delays']}{world}"
 
@@ -169,7 +170,7 @@ def sums(evaluations: Rows) -> list[str]:
     lines = []
     for one in evaluations:
         for policy, clears in one["clears"].items():
-            lines.append(f"- {_label(one)}, {policy}: **{rate(*total(clears))}**")
+            lines.append(f"- {label(one)}, {policy}: **{rate(*total(clears))}**")
     return lines
 
 
@@ -191,7 +192,7 @@ def _table(evaluations: Rows) -> list[str]:
         head += [policy, "95 %"]
         under += ["--:", "--:"]
     others = [(one, policy) for one in evaluations[1:] for policy in one["clears"]]
-    head += [f"{_label(one)}, {policy}" for one, policy in others]
+    head += [f"{label(one)}, {policy}" for one, policy in others]
     under += ["--:"] * len(others)
     rows = [head, under]
     for stage in STAGES:
