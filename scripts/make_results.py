@@ -121,11 +121,11 @@ def goals(about: dict[str, Any]) -> str:
     for one in about["measured"][1:]:
         if "argmax" not in one["clears"]:
             continue
-        least, most = DROPS["delays" if one["rom"] == first["rom"] else "rom"]
+        wanted, better = DROPS["delays" if one["rom"] == first["rom"] else "rom"]
         rate = _rate(one["clears"]["argmax"])
         drop = 100 * (_rate(clears["argmax"]) - rate)
         said = f"{100 * rate:.1f} %, {drop:.1f} points below the first row"
-        lines.append(f"| {card.label(one)}, argmax | {least} | {most} | {said} |")
+        lines.append(f"| {card.label(one)}, argmax | {wanted} | {better} | {said} |")
     games = about["games"].get("argmax")
     if games:
         lines.append(
