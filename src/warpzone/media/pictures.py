@@ -56,7 +56,8 @@ def shrink(image: Image, factor: int) -> Image:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` that takes its place only when all went well."""
+    """Yields a temporary name beside `path`; renames it to `path` if the body succeeds, removes
+    it if not."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist")
     handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)

@@ -38,7 +38,7 @@ def _write_mp4(path: Path, frames: Iterable[Image], scale: int, fps: int) -> int
         ffmpeg = import_module("imageio_ffmpeg")
         ffmpeg.get_ffmpeg_exe()
     except (ImportError, RuntimeError) as error:
-        # The package is there without the program on systems that it has no binary for.
+        # imageio-ffmpeg installs without a binary on systems that it has none for.
         raise VideoError(
             "writing an .mp4 needs ffmpeg: pip install imageio-ffmpeg, or install ffmpeg itself"
             if isinstance(error, RuntimeError)
@@ -93,7 +93,7 @@ def _write_gif(path: Path, frames: Iterable[Image], scale: int, fps: int) -> int
 
 
 def _even(image: Image) -> Image:
-    """H.264 wants even sides; a mosaic may be odd."""
+    """H.264 needs even sides; those of a mosaic may be odd."""
     height, width = image.shape[:2]
     if height % 2 == width % 2 == 0:
         return image

@@ -32,7 +32,7 @@ class Window:
     def __init__(
         self, title: str, scale: int = 3, *, masks: Mapping[str, int] | None = None
     ) -> None:
-        """masks: the bit of each button, for windows whose keys are read."""
+        """masks: the bit of each button, if keys are to be read."""
         self._pygame = _pygame()
         self._title = title
         self._scale = scale

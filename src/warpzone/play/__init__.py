@@ -1,1 +1,1 @@
-"""Playing for people: button movies, keyboards, players."""
+"""Playing to be watched: button movies, keyboards, players."""

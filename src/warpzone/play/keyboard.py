@@ -34,7 +34,7 @@ HELP = "arrows or WASD move, space stops, X or K jumps, Z or J runs on and off, 
 
 
 class KeyState:
-    """What the keys pressed so far mean for the frame at hand."""
+    """Turns key presses into the button mask of each frame."""
 
     def __init__(self) -> None:
         self.quit = False
@@ -43,7 +43,7 @@ class KeyState:
         self._pressed: dict[str, int] = {}
 
     def press(self, text: str) -> None:
-        """Takes what the terminal sent."""
+        """Reads bytes from the terminal."""
         while text:
             length = 3 if text[:3] in _ARROWS else 1
             self._key(text[:length])

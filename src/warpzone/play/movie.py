@@ -196,7 +196,7 @@ class StageChange:
 
 @dataclass(frozen=True, slots=True)
 class MovieResult:
-    """How a movie went. Places and lives are those after its last frame."""
+    """Result of a movie; places and lives are those after its last frame."""
 
     frames: int
     lag_frames: int  # frames without NMI, the ones after power-on included: input is not read
@@ -225,7 +225,7 @@ def play_movie(
     """Plays a movie from power-on and says where it ended.
 
     Movies end with their last input, often before the game has reacted to it: up to `idle_frames`
-    frames without buttons follow in which only the victory is looked for.
+    frames without buttons follow, in which only a victory is detected.
     """
     console = _engine.Console(rom, native=native)
     console.frames(bytes(FIRST_FRAME))
@@ -240,7 +240,7 @@ def play_movie(
             console = _engine.Console(rom, native=native)
         console.frame(frame.buttons1, frame.buttons2)
         before, ram = ram, console.ram()
-        # The game stirs its random numbers first thing in every NMI, even while paused.
+        # The game advances its random numbers at the start of every NMI, even while paused.
         lag += bool((before[_RANDOM] == ram[_RANDOM]).all())
         lost = (int(before[_LIVES]) - int(ram[_LIVES])) % 256 == 1
         deaths += bool(lost and before[_MODE] == _PLAYING)

@@ -1,4 +1,4 @@
-"""Playing for people to watch: who presses the buttons, and who sees the frames."""
+"""Playing to be watched: sources of buttons, and targets of frames."""
 
 import shutil
 import sys
@@ -51,11 +51,11 @@ class Outcome:
         return asdict(self)
 
     def note(self, info: dict[str, Any]) -> None:
-        """Takes one frame's info into account."""
+        """Updates the result with one frame's info."""
         stage = stage_name((info["world"] - 1) % 8 * 4 + (info["stage"] - 1) % 4)
-        # While a stage loads, world and x are of different places.
+        # While a stage loads, world and x belong to different places.
         playing = info["player_state"] == IN_CONTROL
-        # The furthest ground of the stage, not the x of now: a loop of 4-4 makes that wrap around.
+        # The furthest x of the stage, not the current one, which wraps around in the loop of 4-4.
         if playing and (stage, info["furthest_x"]) > (self.furthest_stage, self.furthest_x):
             self.furthest_stage, self.furthest_x = stage, info["furthest_x"]
         self.stage, self.x_pos = stage, info["x_pos"]
@@ -66,7 +66,7 @@ class Session:
     """Lanes played frame by frame, with every frame drawn."""
 
     def __init__(self, *, stages: Any, lanes: int, seed: int, rom: Any) -> None:
-        # One lane of 1-1 is the start of the whole game: it goes on after the flag.
+        # One lane of 1-1 is the start of the whole game: it continues after the flag.
         whole = lanes == 1 and stages == "1-1"
         self.env = MarioVectorEnv(
             lanes,
@@ -180,7 +180,7 @@ def in_window(frames: Iterator[Image], window: Window) -> Iterator[Image]:
 
 
 def _pace(due: float) -> float:
-    """Waits until `due`; gives up the lost time when the terminal is too slow."""
+    """Waits until `due`; does not catch up after a slow terminal."""
     now = time.monotonic()
     if due > now:
         time.sleep(due - now)

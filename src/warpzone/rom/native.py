@@ -2,8 +2,8 @@
 
 A library is translated and compiled once on the user's machine, under a lock, and published with a
 side-car that holds its seal: a hash made with a key that only the user can read. It is loaded only
-from a folder that nobody else can write to or exchange, from the descriptor that was verified, and
-only when the seal is right. Without a compiler the interpreter does the work.
+from a folder that no other user can write to or replace, from the descriptor that was verified, and
+only when the seal is right. Without a compiler the interpreter is used.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _LOCK_SECONDS = 600
 _KEY, _KEY_BYTES = "seal.key", 32
-#: No library comes near.
+#: Far larger than any library.
 _MOST_BYTES = 256 << 20
 _COST = "the interpreter is used, which is about 5 times slower"
 
@@ -134,11 +134,12 @@ def _private_folder() -> Iterator[_Place]:
 
 
 def _refused(folder: Path, error: trusted.UntrustedError) -> NativeError:
-    """What others may have written stays so, whatever rights it gets now: it must go."""
+    """Files that others may have written cannot be trusted again by a change of rights: they
+    must be removed."""
     if error.place.is_relative_to(folder):
         advice = f"remove the folder (`rm -r {shlex.quote(str(folder))}`)"
     else:
-        advice = "set WARPZONE_CACHE to a folder that nobody else can change"
+        advice = "set WARPZONE_CACHE to a folder that no other user can change"
     return NativeError(f"{error}, so the code there is not run; {advice}.")
 
 
@@ -173,13 +174,14 @@ def _content(place: _Place, path: Path, *, secret: bool = False) -> bytes:
 
 
 def _seal(secret: bytes, library: Path, content: bytes) -> bytes:
-    """Also of the name: the library of one ROM is not that of another."""
+    """The hash covers the name too, so that the library of one ROM is not taken for that of
+    another."""
     text = library.name.encode() + b"\0" + content
     return hmac.digest(secret, text, "sha256").hex().encode()
 
 
 def _make_key(place: _Place) -> bytes:
-    """The key of the seals, made if there is none."""
+    """The key of the seals, created if missing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(_KEY, flags, 0o600, dir_fd=place.handle)
     try:
@@ -191,7 +193,7 @@ def _make_key(place: _Place) -> bytes:
             os.fsync(handle)
     finally:
         os.close(handle)
-    # Once more through the checks: a key that others know seals nothing.
+    # Checked again: a key that others can read seals nothing.
     return _content(place, place.path / _KEY, secret=True)
 
 
@@ -210,7 +212,7 @@ def _open(place: _Place, library: Path) -> "NativeProgram | None":
         os.close(handle)
     name = f"/proc/self/fd/{kept}"
     try:
-        # Without /proc by its path, which nobody else can change either.
+        # Without /proc the library is opened by its path, which no other user can change either.
         return _engine.NativeProgram(name if os.path.exists(name) else str(library))
     except (OSError, RuntimeError, ValueError):
         return None
@@ -271,7 +273,8 @@ def _build(rom: bytes, place: _Place, library: Path) -> None:
 
 
 def _remove_leftovers(library: Path) -> None:
-    """What a killed process left behind; the lock on this library is held, so nobody uses it."""
+    """Removes what a killed process left behind; the lock on this library is held, so no process
+    uses it."""
     for leftover in library.parent.glob(f".{library.stem}.*"):
         if leftover.is_dir():
             for file in leftover.iterdir():

