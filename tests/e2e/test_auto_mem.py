@@ -66,7 +66,7 @@ def test_the_run_goes_on_with_smaller_minibatches(
     assert said.count("[train][warn] memory ran out") == 2
     assert "--minibatch 256 -> 128, --grad-accum 1 -> 2" in said
     assert "--minibatch 128 -> 64, --grad-accum 2 -> 4" in said
-    assert said.count("goes on from") == 2
+    assert said.count("resuming from") == 2
     folder = tmp_path / "tight"
     assert json.loads((folder / "config.json").read_text())["minibatch"] == 64
     rows = (folder / "metrics.jsonl").read_text().splitlines()
@@ -88,7 +88,7 @@ def test_the_same_command_goes_on_where_memory_allowed(
     assert tried == [256, 128, 64]
     train(config, lambda config: [Greedy(64), Brief()], Stop(), learn)
     assert tried == [256, 128, 64, 64]
-    assert "was left with less, and goes on so: --minibatch 256 -> 64" in capsys.readouterr().err
+    assert "resuming with reduced sizes: --minibatch 256 -> 64" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="--minibatch 64 there, 32 here"):
         train(config.replace(minibatch=32), lambda config: [], Stop(), learn)
 

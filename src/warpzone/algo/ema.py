@@ -50,7 +50,7 @@ class Ema:
         averages = state["averages"]
         if averages.keys() != self._averages.keys():
             different = sorted(averages.keys() ^ self._averages.keys())
-            raise ValueError(f"the saved average is of another network: {', '.join(different)}")
+            raise ValueError(f"the saved average has another network: {', '.join(different)}")
         self.updates = int(state["updates"])
         for name, value in self._averages.items():
             value.copy_(averages[name])

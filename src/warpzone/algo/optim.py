@@ -159,7 +159,7 @@ class Updater:
         for index, parameter in enumerate(self.parameters):
             for name, value in saved.get(index, {}).items():
                 if name != "step" and value.shape != parameter.shape:
-                    raise ValueError("the saved optimiser is of another network")
+                    raise ValueError("the saved optimiser belongs to another network")
         # Rates and flags belong to the configuration and the device, not to what was saved.
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": saved, "param_groups": groups})

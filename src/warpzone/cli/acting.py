@@ -1,4 +1,4 @@
-"""What commands that play a trained agent have in common."""
+"""Shared by the commands that play a trained agent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from warpzone.eval.weights import Found
     from warpzone.media.pictures import Image
 
-#: Frames of a step when nobody says otherwise.
+#: Default number of frames in a step.
 FRAMES_PER_STEP = 4
 #: What `agent` is, for the commands' help.
 AGENT = "a shipped agent (see `warpzone agents`), a run, a .safetensors file, or `latest`"
@@ -42,7 +42,7 @@ def ready(args: argparse.Namespace) -> tuple[Found, bytes, _engine.NativeProgram
         print(
             f"warpzone {args.command}: {found.path} has no configuration beside it; its network "
             f"fits {found.config.size}x{found.config.size} pictures and the action set "
-            f"{found.config.actions}, the rest is as by default",
+            f"{found.config.actions}, all other settings use their defaults",
             file=sys.stderr,
         )
     found.agent.to(_device(args.device))
@@ -60,7 +60,7 @@ def _device(name: str) -> str:
 
 
 def performance(args: argparse.Namespace) -> tuple[Performance, Iterator[Image]]:
-    """One episode for people to watch: the screen, and with a file what the network thinks."""
+    """One episode to be watched: the screen, and in a file also the network's outputs."""
     from warpzone.env.actions import action_table
     from warpzone.env.stages import parse_stages
     from warpzone.eval.cases import LONGEST_DELAY, Case

@@ -30,7 +30,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     engine.add_argument("--json", metavar="FILE", help="write the result; - is standard output")
     engine.add_argument("--append", type=Path, metavar="FILE", help="the ledger to add a line to")
     for name, summary in TRAINING.items():
-        # Their own flags stand among those of training, which tyro knows.
+        # Their flags are mixed with those of training, which tyro parses.
         other = kinds.add_parser(name, help=summary, add_help=False, prefix_chars="\0")
         other.add_argument("words", nargs=argparse.REMAINDER)
 

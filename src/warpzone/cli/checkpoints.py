@@ -39,14 +39,14 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Does what was asked for."""
+    """Runs the chosen action."""
     from warpzone.run.sidecar import CheckpointError
 
     if not args.path.exists() and args.action != "inspect":
         print(f"warpzone checkpoints: there is no {args.path}.", file=sys.stderr)
         return 2
     if args.path.is_file() and args.action != "inspect":
-        print(f"warpzone checkpoints: {args.path} is no folder.", file=sys.stderr)
+        print(f"warpzone checkpoints: {args.path} is not a folder.", file=sys.stderr)
         return 2
     try:
         return int(ACTIONS[args.action](args))
@@ -100,7 +100,7 @@ def _row(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    """The side-car, and what the state is made of."""
+    """The side-car, and the structure of the state."""
     from warpzone.config import ConfigError
     from warpzone.run.resume import best_of, named
     from warpzone.run.sidecar import CheckpointError
@@ -158,7 +158,7 @@ def _verify(args: argparse.Namespace) -> int:
                 print(f"{store.folder / stem}: {error}")
             else:
                 good += 1
-    print(f"{good} checkpoints are whole, {bad} are not")
+    print(f"{good} checkpoints are intact, {bad} are not")
     return 1 if bad else 0
 
 
@@ -183,7 +183,7 @@ def _prune(args: argparse.Namespace) -> int:
 
 
 def _best(store: Checkpoints, stems: Sequence[str]) -> int:
-    """The update of the best evaluation, as the newest checkpoint knows it."""
+    """The update of the best evaluation, from the newest checkpoint."""
     from warpzone.run.sidecar import CheckpointError
 
     for stem in stems:

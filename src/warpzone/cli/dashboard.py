@@ -37,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="NAME",
         help="another name that browsers reach this server by, behind a proxy say",
     )
-    # For training, which starts a dashboard of its own: ends when standard input does.
+    # For `train --dashboard`: the server ends when standard input is closed.
     parser.add_argument("--with-parent", action="store_true", help=argparse.SUPPRESS)
 
 

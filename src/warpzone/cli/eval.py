@@ -1,4 +1,4 @@
-"""`warpzone eval`: how good an agent really is."""
+"""`warpzone eval`: how many start delays an agent clears."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.whole_game and args.stages is not None:
         raise ValueError("--whole-game starts at 1-1 and takes no --stages")
-    # Nobody wants to hear it after minutes of play.
+    # Checked before minutes of play, not after.
     for file in (args.json, args.parquet):
         if file is not None and not file.parent.is_dir():
             raise FileNotFoundError(f"the folder {file.parent} does not exist")
@@ -157,5 +157,5 @@ def _show_games(found: Found, rows: list[dict[str, Any]], seconds: float) -> Non
 def _console() -> Any:
     from rich.console import Console
 
-    # A pipe has no width; a table that is cut off there helps nobody.
+    # A pipe has no width; a truncated table would be useless.
     return Console(width=None if sys.stdout.isatty() else 120)

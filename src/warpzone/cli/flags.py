@@ -140,7 +140,7 @@ def _printer(prog: str) -> Say:
 
 
 def _resumed_config(words: Sequence[str], run_name: str) -> TrainConfig | None:
-    """A run that goes on has its own configuration, so that its flags need not be given again."""
+    """A resumed run uses its saved configuration, so that its flags need not be repeated."""
     from warpzone.run.resume import saved_config
 
     given = {name: take(list(words), f"--{name}") for name in ("resume", "run-name", "runs-dir")}
@@ -185,8 +185,8 @@ def preset_config(name: str) -> TrainConfig:
 
 
 def check(config: TrainConfig) -> None:
-    """Refuses what the dataclass itself cannot see: options that the engine or the network does not
-    know."""
+    """Refuses what the dataclass cannot check: options that the engine or the network does not
+    accept."""
     if problem := name_problem(config.run_name):
         raise ConfigError(problem)
     from warpzone.collect.lanes import lane_options
@@ -268,7 +268,7 @@ def _parse(words: list[str], base: _Flags, prog: str, about: str) -> _Flags:
 
 
 def _sentence(box: str, prog: str) -> str:
-    """What tyro says below the title of its frame, up to the next rule, as one sentence."""
+    """The text of tyro's error box, without frame and title, as one sentence."""
     lines: list[str] = []
     for line in box.splitlines()[1:]:
         text = line.strip("│| ")

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-#: Subcommand -> what the overview says about it. The file of the same name in this folder has
+#: Subcommand -> its line in the overview. The file of the same name in this folder has
 #: `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
     "train": "train an agent",
@@ -25,8 +25,8 @@ COMMANDS = {
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
-    """The parser for `command`; the others appear with their one line only, so that asking for
-    help never loads more than it must."""
+    """The parser for `command`; the others appear with their one line only, so that `--help`
+    loads as little as possible."""
     parser = argparse.ArgumentParser(
         prog="warpzone", description="Super Mario Bros as a native, exact, batched engine."
     )
@@ -60,20 +60,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     from warpzone.rom import RomError
 
-    # A user of the command wants the sentence, not the line of our source that said it.
+    # Users need the sentence, not the source line that issued it.
     warnings.formatwarning = lambda message, *_, **__: f"warpzone {args.command}: {message}\n"
     try:
         return int(importlib.import_module(f"warpzone.cli.{args.command}").run(args))
     except (RomError, OSError, ValueError) as error:
         print(f"warpzone {args.command}: {_sentence(error)}", file=sys.stderr)
-        # What was asked for makes no sense, or it does and did not work.
+        # Wrong usage, or a failure of correct usage.
         return 2 if isinstance(error, ValueError) else 1
     except KeyboardInterrupt:
         return 130
 
 
 def _sentence(error: Exception) -> str:
-    """An error of the system without its number."""
+    """A system error without its number."""
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}."
     return str(error)

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if not stages:
         raise ValueError("a map is of a stage, such as 1-1")
     if several and not args.out.is_dir():
-        raise ValueError(f"--out must be a folder for {len(stages)} stages, and {args.out} is none")
+        raise ValueError(f"--out must be a folder for {len(stages)} stages, not {args.out}")
     if not several and args.out.suffix.lower() != ".png":
         raise ValueError(f"{args.out.name}: a map is a .png")
     if args.run is not None:

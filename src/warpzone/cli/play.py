@@ -16,7 +16,7 @@ from warpzone.cli.acting import AGENT
 if TYPE_CHECKING:
     from warpzone.play.player import Controller, Image, Session
 
-#: Steps a random player plays when nobody says how many.
+#: Default number of steps of random play.
 RANDOM_STEPS = 500
 FRAMES_PER_STEP = 4
 
@@ -228,5 +228,5 @@ def _name(path: Path | None) -> str | None:
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
     return int(text)

@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Trains, evaluates, and says where everything is."""
+    """Trains, evaluates, and prints where the results are."""
     if importlib.util.find_spec("torch") is None:
         return _fail("training needs PyTorch; install it with: pip install 'warpzone[train]'", 1)
     from warpzone.cli import flags
@@ -114,7 +114,7 @@ def _say_device(config: TrainConfig, device: str) -> None:
 
 
 class _Trained:
-    """Remembers the run that is being trained, for what is to be said when it fails."""
+    """Keeps the run in training, for messages about its failure."""
 
     def __init__(self) -> None:
         self.run: Run | None = None
@@ -146,7 +146,7 @@ def _finish(result: Result, device: str) -> None:
     except VideoError as error:
         _say(f"no video: {error}", "warn")
     else:
-        end = "reaches the flag" if episode.cleared else f"comes to x={episode.furthest_x}"
+        end = "reaches the flag" if episode.cleared else f"reaches x={episode.furthest_x}"
         print(
             f"[train] video of the best run: {path} ({episode.stage}, start delay "
             f"{episode.start_delay}, {end})"
@@ -155,21 +155,21 @@ def _finish(result: Result, device: str) -> None:
 
 
 def _interrupted(training: Run | None, code: int) -> int:
-    """Nothing is lost but the update at hand."""
+    """Reports an interruption; only the current update is lost."""
     if training is None:
         _say("interrupted before the first step", "warn")
         return code
     folder = training.folder.path
     where = f"step {training.global_step:,} (update {training.global_update:,})"
     if training.saver.update == training.global_update:
-        _say(f"interrupted at {where}; go on with: {PROG} --resume {folder}", "warn")
+        _say(f"interrupted at {where}; resume with: {PROG} --resume {folder}", "warn")
     else:
         _say(f"interrupted at {where}, which is not saved", "warn")
     return code
 
 
 def _unwritable(error: Exception, config: TrainConfig, training: Run | None) -> str:
-    """The missing ROM speaks for itself; everything else is about the run's folder."""
+    """An error about the ROM is complete; any other one concerns the run's folder."""
     from warpzone.rom import RomError
 
     if isinstance(error, RomError):

@@ -130,7 +130,7 @@ class ControlObserver(Observer):
         if not self.paused:
             raise CommandError("the run is not paused")
         self.paused = False
-        return "goes on"
+        return "resumed"
 
     def _stop(self, run: ObservedRun, command: Command) -> str:
         self.paused = False

@@ -1,5 +1,5 @@
-"""`python -m warpzone.run.behind MODULE …`: a module as a process that stands back behind others
-on the machine, and ends with whoever started it and holds the other end of its stdin."""
+"""`python -m warpzone.run.behind MODULE …`: runs a module at low priority, and ends it when the
+parent process, which holds the other end of its stdin, ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import runpy
 import sys
 import threading
 
-#: A tenth of a core that others want too: a video is ready in minutes, and nobody notices.
+#: Lowest useful priority: about a tenth of a contended core; a video is ready in minutes.
 NICE = 10
 
 

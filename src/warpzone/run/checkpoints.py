@@ -34,7 +34,7 @@ from warpzone.run.sidecar import (
     read_sidecar,
 )
 
-#: Name of the side-car inside the weights, from which a lost one is made again.
+#: Name of the copy of the side-car inside the weights, from which a lost one is rebuilt.
 INSIDE = "checkpoint"
 SUFFIXES = (SIDECAR_SUFFIX, STATE_SUFFIX, WEIGHTS_SUFFIX)
 #: Side-cars, headers and what torch adds around tensors.
@@ -43,7 +43,7 @@ AROUND = 1 << 20
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All of a run at one moment."""
+    """The complete state of a run at one update."""
 
     config: TrainConfig
     global_step: int
@@ -56,24 +56,24 @@ class Snapshot:
 
     @property
     def bytes(self) -> int:
-        """What it takes on the disk, nearly."""
+        """Approximate size on disk, in bytes."""
         return _bytes(dict(self.weights)) + _bytes(self.state) + AROUND
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that is there."""
+    """A checkpoint on disk."""
 
     folder: Path
     sidecar: Sidecar
 
     @property
     def path(self) -> Path:
-        """Its side-car, which stands for all of it."""
+        """Path of its side-car, which identifies the checkpoint."""
         return self.folder / (self.sidecar.stem + SIDECAR_SUFFIX)
 
     def verify(self) -> None:
-        """Raises CheckpointError unless every byte is as it was written."""
+        """Raises CheckpointError unless every file matches its size and SHA-256."""
         try:
             self._verify()
         except OSError as error:
@@ -89,10 +89,10 @@ class Checkpoint:
                     f"{entry.name} has {path.stat().st_size:,} bytes instead of {entry.bytes:,}"
                 )
             if entry.sha256 and sha256(path) != entry.sha256:
-                raise CheckpointError(f"{entry.name} was changed: its hash is another one")
+                raise CheckpointError(f"{entry.name} was changed: its hash does not match")
         shapes, _ = read_header(self.folder / self.sidecar.weights.name)
         if {plain_name(name): shape for name, shape in shapes.items()} != self.sidecar.shapes:
-            raise CheckpointError("its side-car tells of other shapes than its weights have")
+            raise CheckpointError("its side-car and its weights have different shapes")
 
     def read_weights(self, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The weights, for a network with tensors like `expected`."""
@@ -110,12 +110,12 @@ class Checkpoints:
         self.folder = folder
 
     def write(self, snapshot: Snapshot, spare: int = SPARE) -> Checkpoint:
-        """State first, then weights, then the side-car that makes them a checkpoint, then the one
-        that calls it the latest. Each is in place or absent, whenever the process dies. `spare`:
-        bytes that stay free on the disk."""
+        """Writes state, weights, side-car, and the side-car of the latest checkpoint, in this
+        order. Each file is complete or absent, whenever the process dies. `spare`: bytes that
+        stay free on the disk."""
         if not self.folder.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
-            # What is safe in a folder is lost with a name of it that is not.
+            # A flushed file is lost if the folder's own name is not flushed.
             flush(self.folder.parent)
         require_space(self.folder, snapshot.bytes, spare)
         world, stage = first_stage(snapshot.config)
@@ -135,7 +135,7 @@ class Checkpoints:
             best=snapshot.best,
         )
         stem = sidecar.stem
-        # One of the same update is no checkpoint any more while its files change one by one.
+        # A checkpoint of the same update is invalidated before its files are replaced one by one.
         (self.folder / (stem + SIDECAR_SUFFIX)).unlink(missing_ok=True)
         state = self._write_state(stem + STATE_SUFFIX, snapshot.state)
         blank = FileEntry(stem + WEIGHTS_SUFFIX, 0, "")
@@ -147,13 +147,13 @@ class Checkpoints:
         return self.commit(sidecar)
 
     def commit(self, sidecar: Sidecar) -> Checkpoint:
-        """Writes the side-car of files that are there, and calls them the latest."""
+        """Writes the side-car of existing files, and makes them the latest checkpoint."""
         checkpoint = self.write_sidecar(sidecar)
         write_text(self.folder / sidecar.latest, sidecar.to_json("latest"))
         return checkpoint
 
     def write_sidecar(self, sidecar: Sidecar) -> Checkpoint:
-        """Makes files that are there a checkpoint."""
+        """Writes the side-car of existing files, which makes them a checkpoint."""
         checkpoint = Checkpoint(self.folder, sidecar)
         write_text(checkpoint.path, sidecar.to_json())
         return checkpoint
@@ -171,8 +171,8 @@ class Checkpoints:
         return sorted(found, key=lambda stem: (update_of(stem), stem), reverse=True)
 
     def open(self, stem: str) -> Checkpoint:
-        """A checkpoint by its name. A side-car that is lost is found in the weights, or in the one
-        of the latest."""
+        """A checkpoint by its name. A lost side-car is read from the weights, or from the
+        side-car of the latest checkpoint."""
         try:
             return Checkpoint(self.folder, self._named(self.folder / (stem + SIDECAR_SUFFIX), stem))
         except CheckpointError as error:
@@ -188,14 +188,14 @@ class Checkpoints:
             raise reason from None
 
     def latest(self) -> list[Path]:
-        """Side-cars that tell of a newest checkpoint; one, unless several runs share the folder."""
+        """Side-cars of the latest checkpoint; one, unless several runs share the folder."""
         if not self.folder.is_dir():
             return []
         paths = self.folder.glob(f"*_latest{SIDECAR_SUFFIX}")
         return sorted(path for path in paths if LATEST.fullmatch(path.stem))
 
     def is_latest(self, sidecar: Sidecar) -> bool:
-        """Whether it has its side-car, and is what the latest one names."""
+        """Whether it has its side-car, and the latest side-car names it."""
         try:
             named = read_sidecar(self.folder / sidecar.latest)
         except CheckpointError:
@@ -203,14 +203,14 @@ class Checkpoints:
         return named == sidecar and (self.folder / (sidecar.stem + SIDECAR_SUFFIX)).is_file()
 
     def rebuild(self, stem: str) -> Sidecar:
-        """The side-car as the weights know it."""
+        """The side-car stored inside the weights."""
         path = self.folder / (stem + WEIGHTS_SUFFIX)
         if not path.is_file():
             raise CheckpointError(f"{path.name} is missing")
         try:
             shapes, notes = read_header(path)
             if INSIDE not in notes:
-                raise CheckpointError(f"{path.name} does not say what it is of")
+                raise CheckpointError(f"{path.name} does not name its checkpoint")
             sidecar = decode(notes[INSIDE])
             entry = FileEntry(path.name, path.stat().st_size, sha256(path))
         except OSError as error:
@@ -222,9 +222,9 @@ class Checkpoints:
     def prune(
         self, *, last: int, every: int, best: int, newest: int, dry_run: bool = False
     ) -> list[str]:
-        """Removes checkpoints but for the `last` newest, those of every `every` updates, the one of
-        update `best`, and what a latest side-car names. Those beyond update `newest` are not this
-        run's to judge. Returns the names of what went."""
+        """Removes checkpoints but for the `last` newest, those of every `every` updates, the one
+        of update `best`, and what a latest side-car names. Checkpoints beyond update `newest`
+        are left alone. Returns the names of the removed ones."""
         named = {stem for path in self.latest() if (stem := _stem_named(path))}
         past = [stem for stem in self.stems() if update_of(stem) <= newest]
         gone = []
@@ -238,7 +238,7 @@ class Checkpoints:
         return gone
 
     def remove(self, stem: str) -> None:
-        """The side-car first: without it the rest is nothing that anybody relies on."""
+        """Removes the side-car first: without it the other files are not a checkpoint."""
         for suffix in SUFFIXES:
             (self.folder / (stem + suffix)).unlink(missing_ok=True)
 
@@ -266,9 +266,9 @@ class Checkpoints:
 
 
 class _Sink:
-    """A file that counts and hashes what is written. torch.save's writer does not survive a write
-    that fails, so a failure is kept, and raised when the writer is done. It is kept without its
-    traceback: that leads to the writer, which holds this, and nobody could free them."""
+    """A file that counts and hashes what is written. torch.save's writer does not survive a
+    write that fails, so a failure is kept, and raised when the writer is done. It is kept
+    without its traceback, which refers to the writer and would form a reference cycle."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.digest = hashlib.sha256()
@@ -301,12 +301,12 @@ class _Sink:
 
 
 def meta(sidecar: Sidecar) -> dict[str, Any]:
-    """What weights say about themselves in every file of them."""
+    """Metadata that every weights file contains."""
     return {"global_step": sidecar.global_step, "global_update": sidecar.global_update}
 
 
 def update_of(stem: str) -> int:
-    """The update that a checkpoint is named after."""
+    """The update in a checkpoint's name."""
     found = NAME.fullmatch(stem)
     return int(found[1]) if found else -1
 

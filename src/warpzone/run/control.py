@@ -1,6 +1,6 @@
-"""Commands to a live run, through its folder: `control/` is the inbox, one file for each command,
-`control.jsonl` says who asked for what and when, and what became of it, and `control/state.json`
-says what the run is doing. Nothing here knows training or the network."""
+"""Commands to a live run, through its folder: `control/` is the inbox, one file for each
+command, `control.jsonl` records each command, its sender, its time and its result, and
+`control/state.json` holds the state of the run. Nothing here depends on training or the network."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from warpzone.run.names import ANSWERS, CONTROL, STATE
 from warpzone.run.opening import open_file, parse_json, read_json
 from warpzone.run.reader import is_run
 
-#: Commands that carry a number, and the bounds it must lie in. No number gives the value back to
-#: its schedule.
+#: Commands with a number, and its bounds. Without a number the schedule applies again.
 BOUNDS = {"entropy": (0.0, 0.2), "lr": (1e-7, 1e-2)}
 PLAIN = ("pause", "resume", "save", "stop", "evaluate", "video")
 #: A command file is a few dozen bytes; more than this is not one.
 MAX_BYTES = 4096
 #: Commands that may wait in an inbox.
 MAX_WAITING = 32
-#: Rights of the inbox: whoever can write there commands the run.
+#: Permissions of the inbox: a user who can write there controls the run.
 PRIVATE = 0o700
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -34,12 +33,12 @@ _WHO = re.compile(r"[\w .@:+\-\[\]]{1,80}")
 
 
 class CommandError(ValueError):
-    """A command that cannot be obeyed; one sentence that says why."""
+    """A command that cannot be executed; one sentence says why."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """What somebody wants a run to do."""
+    """A command to a run."""
 
     id: str
     who: str
@@ -49,7 +48,7 @@ class Command:
 
     @classmethod
     def new(cls, who: str, what: str, value: float | None = None) -> Command:
-        """A checked command of this moment."""
+        """A checked command, with the current time."""
         return check(cls(uuid.uuid4().hex, who, time.time(), what, value))
 
     def __str__(self) -> str:
@@ -59,15 +58,15 @@ class Command:
 
 
 def check(command: Command) -> Command:
-    """Refuses what no run obeys. Both who writes a command and the run that reads it ask here."""
+    """Refuses invalid commands. The sender and the run both call this."""
     if not isinstance(command.id, str) or not _ID.fullmatch(command.id):
         raise CommandError("a command needs an id of 32 hexadecimal digits")
     if not isinstance(command.who, str) or not _WHO.fullmatch(command.who):
-        raise CommandError("who asks is 1 to 80 letters, digits, spaces and . @ : + - [ ]")
+        raise CommandError("the sender must be 1 to 80 letters, digits, spaces and . @ : + - [ ]")
     if not _is_number(command.when):
         raise CommandError("a command needs the time it was given")
     if not isinstance(command.what, str):
-        raise CommandError("what a command wants is a word")
+        raise CommandError("a command must be one word")
     if command.what in BOUNDS:
         low, high = BOUNDS[command.what]
         value = command.value
@@ -88,13 +87,13 @@ def send(run: Path, command: Command) -> None:
         raise CommandError("there is no such run")
     own_folder(inbox, PRIVATE)
     if len(_waiting(inbox)) >= MAX_WAITING:
-        raise CommandError(f"{MAX_WAITING} commands wait already; is the run still alive?")
+        raise CommandError(f"{MAX_WAITING} commands are waiting already; is the run still alive?")
     write_text(inbox / f"{command.id}.json", json.dumps(asdict(check(command))))
 
 
 def take(run: Path) -> tuple[list[Command], list[str]]:
-    """Removes and returns the commands that wait, oldest first, and a sentence for every file that
-    is none."""
+    """Removes and returns the waiting commands, oldest first, and a sentence for every file that
+    is not a command."""
     commands: list[Command] = []
     refused: list[str] = []
     for path in _waiting(run / CONTROL):
@@ -107,18 +106,18 @@ def take(run: Path) -> tuple[list[Command], list[str]]:
 
 
 def answer(run: Path, command: Command, result: str, message: str, **more: Any) -> None:
-    """Writes down what became of a command: `done`, `refused` or `failed`."""
+    """Records the result of a command: `done`, `refused` or `failed`."""
     row = {**asdict(command), "answered": time.time(), "result": result, "message": message, **more}
     append_text(run / ANSWERS, json.dumps(row) + "\n")
 
 
 def write_state(run: Path, state: dict[str, Any]) -> None:
-    """Says what the run is doing. Replaced whole; not flushed to the disk, because a state that is
-    older than the crash says nothing."""
+    """Writes the state of the run. Replaced atomically, but not flushed: after a crash the state
+    is worthless."""
     folder = run / CONTROL
     own_folder(folder, PRIVATE)
     temporary = folder / f".{STATE}"
-    # Not written through what somebody may have put there, a link say.
+    # Does not write through a link that another user may have put there.
     temporary.unlink(missing_ok=True)
     with temporary.open("x") as file:
         file.write(json.dumps(state))
@@ -126,7 +125,7 @@ def write_state(run: Path, state: dict[str, Any]) -> None:
 
 
 def read_state(run: Path) -> dict[str, Any]:
-    """What the run last said it was doing; empty if it never did."""
+    """The last state that the run wrote; empty if it wrote none."""
     return read_json(run, Path(CONTROL) / STATE)
 
 

@@ -18,15 +18,15 @@ from warpzone.run.opening import open_file
 
 #: Read at a time.
 BLOCK = 1 << 20
-#: Left free by whoever writes: the disk is not ours alone.
+#: Bytes that a write must leave free on the disk.
 SPARE = 16 << 20
 #: A file that was being written when its process died.
 TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}")
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
-    """Lets `write` fill a temporary file beside `path`, then puts it in place: flushed to the
-    disk, renamed, and the folder flushed too."""
+    """Calls `write` with a temporary file beside `path`, then flushes it, renames it to `path`,
+    and flushes the folder."""
     # A plain name rather than mkstemp: the file gets the permissions that other files get.
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}")
     try:
@@ -69,8 +69,8 @@ def own_folder(path: Path, mode: int = 0o777) -> None:
 
 
 def append_text(path: Path, text: str) -> None:
-    """Adds whole lines to a file, or nothing: what a full disk leaves of them is taken back. Half a
-    line that a killed process left at the end is taken away first."""
+    """Adds whole lines to a file, or nothing: a partial write on a full disk is undone. Half a
+    line that a killed process left at the end is removed first."""
     handle = open_plain(path, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(handle).st_size
@@ -106,14 +106,14 @@ def require_space(folder: Path, size: int, spare: int = SPARE) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Takes away what processes that are no more were writing. Only for a folder of one's own."""
+    """Removes temporary files of dead processes. Only for a folder that this process has locked."""
     for path in folder.glob(".*"):
         if TEMPORARY.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
 
 def _end_of_lines(handle: int, size: int) -> int:
-    """The largest place up to `size` that is the file's start or follows a line's end."""
+    """The largest offset up to `size` that is the start of a line."""
     while size > 0:
         start = max(0, size - BLOCK)
         found = os.pread(handle, size - start, start).rfind(b"\n")

@@ -44,15 +44,15 @@ class RunFolder:
 
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
-        """A new folder, for a run that is there once it has its configuration (`write_config`). An
-        existing run of that name is never written over."""
+        """Creates a folder; it is a run once it has its configuration (`write_config`). An
+        existing run of that name is never overwritten."""
         if problem := name_problem(config.run_name):
             raise ConfigError(problem)
         name = config.run_name or time.strftime("%Y%m%d-%H%M%S")
         path = Path(config.runs_dir) / name
         if (path / CONFIG).exists():
             raise ConfigError(
-                f"the run {path} exists already; go on with it (--resume auto) or choose another "
+                f"the run {path} exists already; resume it (--resume auto) or choose another "
                 "--run-name"
             )
         path.mkdir(parents=True, exist_ok=True)
@@ -65,15 +65,15 @@ class RunFolder:
 
     @classmethod
     def reopen(cls, path: Path) -> RunFolder:
-        """The folder of a run that goes on; `rewind` comes next."""
+        """The folder of a resumed run; `rewind` must follow."""
         refuse_links(path)
         folder = cls(path)
         folder.lock()
         return folder
 
     def rewind(self, config: TrainConfig, global_step: int) -> None:
-        """Takes away what was written after the step that the run goes on from, and half lines and
-        half files with it."""
+        """Removes everything written after the step of the checkpoint, and incomplete lines and
+        files."""
         for name in (METRICS, EPISODES, EVALS):
             drop_after(self.lines, name, global_step)
         for place in (self.path, self.checkpoints, (self.path / PARQUET).parent):
@@ -90,7 +90,7 @@ class RunFolder:
         self._lock = RunLock(self.path)
 
     def close(self) -> None:
-        """Lets other processes train here."""
+        """Releases the folder for other processes."""
         if self._lock is not None:
             self._lock.close()
 
@@ -132,7 +132,7 @@ class RunFolder:
             raise FolderGoneError from error
 
     def save_weights(self, name: str, agent: Agent, meta: dict[str, Any]) -> Path:
-        """The agent's weights as safetensors, with `meta` as text beside them inside the file."""
+        """Writes the agent's weights as safetensors, with `meta` in the file's header."""
         path = self.path / name
         tensors: dict[str, Tensor] = {
             key: value.detach().cpu().contiguous() for key, value in agent.state_dict().items()

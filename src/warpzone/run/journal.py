@@ -1,4 +1,4 @@
-"""The log of a run: what is said on the terminal, with the time, in `logs/train.log`."""
+"""The log of a run: messages of the terminal, with the time, in `logs/train.log`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _file: TextIO | None = None
 
 
 def open_log(run: Path) -> None:
-    """From now on `note` writes to this run's log, after what is there already."""
+    """Opens this run's log for `note`, which appends to it."""
     global _file
     close_log()
     with _lock, contextlib.suppress(OSError):
@@ -29,7 +29,7 @@ def open_log(run: Path) -> None:
 
 
 def note(text: str) -> None:
-    """Adds lines; where there is no log or no room for it, nothing: a log ends no run."""
+    """Adds lines; does nothing if there is no log or no space: the log never ends a run."""
     when = time.strftime("%Y-%m-%d %H:%M:%S")
     with _lock, contextlib.suppress(OSError):
         if _file is not None:
@@ -37,7 +37,7 @@ def note(text: str) -> None:
 
 
 def close_log() -> None:
-    """Ends the log."""
+    """Closes the log."""
     global _file
     with _lock, contextlib.suppress(OSError):
         if _file is not None:
@@ -46,7 +46,7 @@ def close_log() -> None:
 
 
 def say(text: str) -> None:
-    """A line on stderr and in the log; where nobody is left to read it, nothing."""
+    """Writes a line to stderr and to the log; does nothing if stderr is closed."""
     note(text)
     try:
         print(text, file=sys.stderr, flush=True)
@@ -55,8 +55,7 @@ def say(text: str) -> None:
 
 
 def silence() -> None:
-    """Sends what is still to be said to nobody: a terminal that is gone must not decide how the
-    process ends."""
+    """Redirects further output to /dev/null: a closed terminal must not change the exit status."""
     with contextlib.suppress(OSError):
         nobody = os.open(os.devnull, os.O_WRONLY)
         for handle in (1, 2):

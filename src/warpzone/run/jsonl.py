@@ -1,4 +1,4 @@
-"""JSON lines: every line whole, every line JSON, whoever writes."""
+"""JSON lines: every line is complete JSON, from any thread."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from warpzone.run.files import append_text
 
 
 class JsonLines:
-    """The JSONL files of one folder. Threads take turns, and a batch of rows is one write, so that
-    lines never mix."""
+    """The JSONL files of one folder. A lock and one write for each batch of rows keep lines of
+    different threads apart."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        #: Held by whoever changes a file of the folder, e.g. rotates it.
+        #: Held while a file of the folder is changed, e.g. rotated.
         self.lock = threading.RLock()
 
     def append(self, name: str, rows: list[dict[str, Any]]) -> None:

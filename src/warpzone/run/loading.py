@@ -1,4 +1,4 @@
-"""Where the weights of an agent are, and what network they are of."""
+"""Finds the weights of an agent and the configuration of their network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from warpzone.run.sidecar import (
 
 
 def find_weights(path: Path, name: str = "") -> tuple[Path, TrainConfig]:
-    """The weights of a run's folder (`name`: that file of it), or those that a file belongs to."""
+    """The weights of a run (`name`: this file of it), or of the checkpoint that a file belongs
+    to."""
     if path.is_dir():
         return _of_run(path, name)
     stem = path.name
@@ -73,4 +74,4 @@ def _config_of(file: Path) -> TrainConfig:
     for folder in (file.parent, file.parent.parent):
         if (folder / CONFIG).is_file():
             return load_config(folder)
-    raise CheckpointError("nothing says what network it is of: it has no side-car")
+    raise CheckpointError("its network is unknown: it has no side-car")

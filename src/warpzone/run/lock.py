@@ -13,7 +13,7 @@ LOCK = ".lock"
 
 
 class RunLock:
-    """Held until it is closed or the process ends, however it does."""
+    """Held until it is closed or the process ends, in any way."""
 
     def __init__(self, folder: Path) -> None:
         self._file = os.fdopen(open_plain(folder / LOCK, os.O_WRONLY), "a")
@@ -23,11 +23,11 @@ class RunLock:
             self._file.close()
             raise ConfigError(f"another process is training the run {folder}") from error
         except OSError:
-            # A file system without locks: nothing to hold, and no reason not to train.
+            # A file system without locks: training goes on without one.
             return
 
     def close(self) -> None:
-        """Lets go. Closing twice does no harm."""
+        """Releases the lock. Closing twice is allowed."""
         self._file.close()
 
     def is_in(self, folder: Path) -> bool:

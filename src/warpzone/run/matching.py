@@ -1,4 +1,4 @@
-"""Whether a run may go on from a checkpoint: which settings differ, and which of them matter."""
+"""Whether a run may resume from a checkpoint: which settings differ, and which of them matter."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from warpzone.config.health import HealthConfig
 from warpzone.config.metrics import MetricsConfig
 from warpzone.config.video import VideoConfig
 
-#: Settings that make the network: weights of other ones do not fit, or mean something else.
+#: Settings of the network: weights of other settings do not fit, or mean something else.
 NETWORK = (
     *("encoder", "encoder_width", "encoder_channels", "impala_blocks", "hidden_size"),
     *("memory", "memory_length", "memory_layers", "memory_heads", "previous_action", "noisy"),
     *("actions", "frame_stack", "size", "observation", "color"),
 )
-#: Settings of how long, where and for whom a run goes on. They may change at any time.
+#: Settings of duration, paths and output. They may change at any time.
 FREE_SECTIONS = (
     BudgetConfig,
     CheckpointConfig,
@@ -45,11 +45,11 @@ class Difference:
     others: tuple[str, ...]
 
     def refusal(self, relaxed: bool) -> str | None:
-        """Why one may not go on from the other; None if it may."""
+        """Why resuming is refused; None if it is allowed."""
         if self.network:
-            return f"it is of another network ({', '.join(self.network)})"
+            return f"network mismatch ({', '.join(self.network)})"
         if self.others and not relaxed:
-            return f"it is of other settings ({', '.join(self.others)})"
+            return f"settings mismatch ({', '.join(self.others)})"
         return None
 
 
@@ -61,7 +61,7 @@ def require_network(config: TrainConfig, agent: TrainConfig) -> None:
 
 
 def compare(config: TrainConfig, saved: TrainConfig) -> Difference:
-    """What differs, the free settings left out."""
+    """The differences, without the free settings."""
     names = [
         field.name
         for field in dataclasses.fields(TrainConfig)

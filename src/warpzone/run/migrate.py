@@ -1,4 +1,4 @@
-"""Old side-cars made right: steps that were written as 0 are computed again."""
+"""Repairs old side-cars: steps that were written as 0 are recomputed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMULA = "global_step = global_update * num_envs * rollout_steps"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one side-car: updated, would_update, already_has_step, already_reconstructed,
+    """Result for one side-car: updated, would_update, already_has_step, already_reconstructed,
     no_update_info, missing_num_envs or unreadable."""
 
     path: Path
@@ -43,8 +43,8 @@ def sidecars(root: Path) -> Iterator[Path]:
 
 
 def backfill(path: Path, *, rollout_steps: int, dry_run: bool, backup: bool) -> Outcome | None:
-    """Gives a side-car with the step 0 its step; None for a file that is no side-car. Done twice,
-    it changes nothing the second time."""
+    """Gives a side-car with the step 0 its step; None for a file that is not a side-car.
+    Idempotent."""
     values = _read(path)
     if values is None:
         return Outcome(path, "unreadable")
@@ -79,7 +79,7 @@ def backfill(path: Path, *, rollout_steps: int, dry_run: bool, backup: bool) -> 
         kept = path.with_name(path.name + ".bak")
         if not kept.exists():
             write_atomically(kept, lambda temporary: _copy(path, temporary))
-    # Only side-cars that have a hash of their own get a new one: old ones stay what they are.
+    # Only side-cars that have a hash of their own get a new one: old ones stay unchanged.
     write_text(path, encode(values) if OWN_HASH in values else json.dumps(values, indent=1) + "\n")
     return Outcome(path, "updated", saved["global_step"])
 

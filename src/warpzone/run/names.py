@@ -1,5 +1,5 @@
 """The names of what is in a run's folder, spelled once. Nothing else is in this file, so that
-everybody who reads or writes a run can import it."""
+every reader and writer of a run can import it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVALS = "evals.jsonl"
 HEARTBEAT = "heartbeat.jsonl"
 #: The newest metrics as columns.
 PARQUET = Path("metrics") / "latest.parquet"
-#: With which code, packages and machine the run was trained.
+#: Code, packages and machine of each start of the run.
 VERSIONS = "versions.json"
 #: An evaluation of more stages than training looks at: `warpzone eval RUN --json RUN/eval.json`.
 EVALUATION = "eval.json"
@@ -39,12 +39,12 @@ VIDEO_SUFFIXES = (".mp4", ".gif")
 LOGS = "logs"
 LOG = "train.log"
 
-#: The inbox of commands, what became of them, and what the run is doing.
+#: The inbox of commands, their results, and the state of the run.
 CONTROL = "control"
 ANSWERS = "control.jsonl"
 STATE = "state.json"
 
-#: Pictures of lanes, and the file that is touched by whoever looks at them.
+#: Pictures of lanes, and the file that viewers touch.
 WALL = "wall"
 WALL_PICTURES = "latest.bin"
 WALL_WANTED = "wanted"

@@ -1,5 +1,5 @@
-"""Opening the files of a run's folder. The folder may come from anywhere and may be written to at
-this moment, so whoever reads one goes through `open_file`, and has a bound on what it reads."""
+"""Opening the files of a run's folder. The folder may come from anywhere and may be written to
+at this moment, so every reader uses `open_file`, and a bound on the bytes it reads."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 MOST_JSON = 1 << 20
 #: Lists and objects inside each other; rows and documents have three or four.
 MOST_DEPTH = 64
-#: No count of ours comes near; beyond it a browser cannot count either.
+#: Larger than any count of a run; JavaScript cannot count beyond it.
 MOST_COUNT = 1 << 80
 
-#: What the system says of links that are not followed, in words.
+#: Messages for the system's errors about links that are not followed.
 _LINKS = {
     errno.ELOOP: "it is a link, which is not followed",
     errno.ENOTDIR: "it lies behind a link, which is not followed, or in no folder",
@@ -38,10 +38,9 @@ class File(NamedTuple):
 
 
 def open_file(run: Path, name: str | Path) -> BufferedReader:
-    """Opens a file of a run's folder for reading; `name` is relative to the folder. Every file of a
-    run that somebody reads is opened here. OSError if it cannot be, if it or a folder on the way
-    from the run is a link, which may lead anywhere, and if it is a pipe or a device, which may have
-    no end."""
+    """Opens a file of a run's folder for reading; `name` is relative to the folder. All readers
+    of runs open files here. OSError if it cannot be, if it or a folder on the way from the run
+    is a link, which may lead anywhere, and if it is a pipe or a device, which may have no end."""
     *folders, last = Path(name).parts
     if ".." in folders or last == ".." or Path(name).is_absolute():
         raise OSError(errno.EINVAL, "it is not inside the run", str(run / name))
@@ -76,9 +75,9 @@ def read_file(run: Path, name: str | Path, most: int) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """JSON as it is in a run's folder. What nobody can work with is None: NaN, infinities (which
-    JSON does not have, but a large exponent makes one) and integers beyond all counts. ValueError
-    for what is no JSON, and for what is nested too deeply."""
+    """JSON as it is in a run's folder. Unusable values become None: NaN, infinities (which JSON
+    does not have, but a large exponent makes one) and integers beyond all counts. ValueError if
+    it is not JSON or nested too deeply."""
     try:
         return _clean(json.loads(text), MOST_DEPTH)
     except RecursionError as error:
@@ -92,10 +91,10 @@ def _clean(value: Any, depth: int) -> Any:
     if kind is int:
         return value if -MOST_COUNT < value < MOST_COUNT else None
     if kind is str:
-        # Half a character, as JSON can spell it, can be written nowhere.
+        # A lone surrogate, which JSON can contain, cannot be encoded.
         return value if value.isascii() else value.encode(errors="replace").decode()
     if kind is dict or kind is list:
-        # Whoever writes it out again has less room on the stack than who read it.
+        # Writing it again may have less stack than reading it.
         if depth == 0:
             raise ValueError("nested too deeply")
         if kind is list:
@@ -108,7 +107,7 @@ def _clean(value: Any, depth: int) -> Any:
 
 
 def read_object(run: Path, name: str | Path, most: int = MOST_JSON) -> dict[str, Any]:
-    """A JSON object: OSError if it cannot be read, ValueError if it is none."""
+    """A JSON object: OSError if it cannot be read, ValueError if it is not one."""
     value = parse_json(read_file(run, name, most))
     if not isinstance(value, dict):
         raise ValueError(f"it is a JSON {type(value).__name__}, not an object")
@@ -124,7 +123,7 @@ def read_json(run: Path, name: str | Path, most: int = MOST_JSON) -> dict[str, A
 
 
 def written(run: Path, name: str | Path) -> float:
-    """When a file was last written; 0 for what is gone by now, or a link to nothing."""
+    """When a file was last written; 0 if it is gone or a dangling link."""
     try:
         return (run / name).stat().st_mtime
     except OSError:

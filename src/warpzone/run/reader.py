@@ -1,5 +1,5 @@
-"""One reader of run folders, for all who look at runs from outside: dashboard, report, maps,
-evaluation, `latest`. It knows neither training nor the network, and takes folders as they are:
+"""One reader of run folders, for everything outside training: dashboard, report, maps,
+evaluation, `latest`. It does not depend on training or the network, and accepts folders that are
 half written, damaged, or not runs at all."""
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from warpzone.run.opening import (
     written,
 )
 
-#: A run that has written nothing for this long, in seconds, is not called live any more.
+#: A run that has written nothing for this many seconds is not live.
 LIVE_FOR = 60.0
-#: Files looked at below a folder before the search for runs is given up.
+#: Largest number of files in a search for runs below a folder.
 MOST_FILES = 10_000
 #: Bytes at the end of a JSONL file among which its newest row is looked for.
 END = 16384
 #: Bytes of a line; a row has some KiB.
 MOST_LINE = 1 << 20
 #: Bytes that a compressed part may unpack to: so many, or so many times its size. Rows shrink to a
-#: tenth or so; what shrinks to a thousandth is no part of ours.
+#: tenth or so; a file that shrinks to a thousandth is not a part of a run.
 UNPACKED, UNPACKED_RATIO = 16 << 20, 50
-#: The word that names the run that wrote last.
+#: The word for the run that wrote last.
 LATEST = "latest"
 
 Say = Callable[[str], None]
@@ -53,7 +53,7 @@ class RunReader:
         self.path = path
 
     def require(self) -> RunReader:
-        """Itself; ConfigError if the folder is not a run."""
+        """Returns itself; raises ConfigError if the folder is not a run."""
         if not is_run(self.path):
             raise ConfigError(f"{self.path} is not a run: it has no {names.CONFIG}")
         return self
@@ -109,7 +109,7 @@ class RunReader:
         return own + listing(self.path, names.CHECKPOINTS, (names.WEIGHTS_SUFFIX,))
 
     def sidecars(self) -> list[File]:
-        """The side-cars of its checkpoints; what only repeats the newest one is left out."""
+        """The side-cars of its checkpoints; without the side-car that repeats the newest one."""
         found = listing(self.path, names.CHECKPOINTS, (names.SIDECAR_SUFFIX,))
         return [file for file in found if not file.name.endswith(names.LATEST_SUFFIX)]
 
@@ -120,7 +120,7 @@ class RunReader:
         return own + listing(self.path, names.VIDEOS, names.VIDEO_SUFFIXES)[::-1]
 
     def state(self) -> dict[str, Any]:
-        """What the run is doing: running, paused, ended, silent, and what it was last told."""
+        """State of the run (running, paused, ended, silent), and the last command."""
         told_in = Path(names.CONTROL) / names.STATE
         told = read_json(self.path, told_in)
         signs = (names.METRICS, names.HEARTBEAT, told_in)
@@ -167,8 +167,7 @@ def latest_run(root: Path) -> Path | None:
 
 
 def named_run(word: str | Path, root: Path) -> Path:
-    """The run that a word of the command line names: a folder, `latest`, or the name of a run below
-    `root`."""
+    """The run given on the command line: a folder, `latest`, or the name of a run below `root`."""
     if str(word) != LATEST:
         path = Path(word)
         below = root / path
@@ -196,7 +195,7 @@ def folders(root: Path, say: Say | None = None, most: int | None = None) -> Iter
         waiting += [Path(entry.path) for entry in below]
         yield folder
     if waiting and say is not None:
-        say(f"[train][warn] looked at {most:,} files below {root}, and no further")
+        say(f"[train][warn] stopped after {most:,} files below {root}")
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -207,15 +206,15 @@ def parts(folder: Path, name: str) -> list[Path]:
     found: dict[int, Path] = {}
     for path in sorted(folder.glob(f"{stem}-*")):
         if match := pattern.fullmatch(path.name):
-            # Sorted: the compressed one comes last, and is complete once it has its name.
+            # Sorted: the compressed part comes last, and is complete once it has its name.
             found[int(match[1])] = path
     return [found[number] for number in sorted(found)]
 
 
 @contextmanager
 def open_part(path: Path) -> Iterator[BufferedReader[Any]]:
-    """A part of a JSONL file, as if it were not compressed. What unpacks to far more than rows do
-    counts as damaged from there on (BadGzipFile)."""
+    """A part of a JSONL file, as if it were not compressed. A part that unpacks to far more than
+    rows do is damaged from there on (BadGzipFile)."""
     with open_file(path.parent, path.name) as file:
         if path.suffix == ".gz":
             size = os.fstat(file.fileno()).st_size
@@ -245,8 +244,8 @@ class _Unpacked(RawIOBase):
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of one part; of a damaged one those before the damage, then one that is torn. So is
-    a line that is too long for a row."""
+    """The lines of one part; of a damaged part those before the damage, then one that is torn. A
+    line that is too long for a row counts as torn."""
     with open_part(path) as file:
         try:
             while line := file.readline(MOST_LINE):
@@ -261,8 +260,8 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def read_rows(folder: Path, name: str, last: int | None = None) -> Iterator[dict[str, Any]]:
-    """All rows of a file, parts first. A line torn off by a crash is passed over. With `last`,
-    parts that are not needed for so many rows are left out."""
+    """All rows of a file, parts first. A line torn off by a crash is skipped. With `last`, parts
+    that are not needed for so many rows are left out."""
     newest = folder / name
     chosen = [*parts(folder, name), *([newest] if newest.is_file() else [])]
     if last is not None:
@@ -280,8 +279,8 @@ def read_rows(folder: Path, name: str, last: int | None = None) -> Iterator[dict
 
 
 def parse_row(line: str | bytes) -> dict[str, Any] | None:
-    """A line as a row; None for one that is damaged or not an object. A line that is torn must not
-    come here: half a row can be a whole one."""
+    """A line as a row; None for one that is damaged or not an object. A torn line must not be
+    passed: half a row can be valid JSON."""
     try:
         row = parse_json(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which checkpoint a run goes on from: what was chosen, and why others were passed over."""
+"""Chooses the checkpoint to resume from, and reports why others were skipped."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from warpzone.run.sidecar import NAME, SIDECAR_SUFFIX, CheckpointError, read_sid
 
 
 def _nothing(_text: str) -> None:
-    """What is passed over is said once, when it counts."""
+    """Skipped checkpoints are reported once, when the choice matters."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a run begins. Without a checkpoint, from nothing; without a folder, in a new one."""
+    """Where a run starts: without a checkpoint from the beginning, without a folder in a new
+    one."""
 
     checkpoint: Checkpoint | None = None
-    #: The existing run's folder that goes on.
+    #: The folder of the run to resume.
     folder: Path | None = None
 
     def open_folder(self, config: TrainConfig) -> RunFolder:
-        """The folder, for this process alone."""
+        """The run's folder, locked for this process."""
         return RunFolder.create(config) if self.folder is None else RunFolder.reopen(self.folder)
 
 
 def find_start(config: TrainConfig, say: Say, without: Collection[Path] = ()) -> Start:
-    """Looks where `config.resume` says; what is passed over and what is chosen is said. Side-cars
-    in `without` were tried before."""
+    """Looks where `config.resume` says, and reports what was skipped and chosen. Side-cars in
+    `without` were tried before."""
     if config.resume == "never":
         return Start()
     own = Path(config.runs_dir) / config.run_name if config.run_name else None
@@ -72,14 +73,14 @@ def saved_config(config: TrainConfig) -> TrainConfig | None:
 
 
 def root_of(config: TrainConfig) -> Path:
-    """Below this folder other runs are looked for."""
+    """Other runs are searched below this folder."""
     return Path(config.checkpoint_root or config.runs_dir)
 
 
 def best_of(
     folder: Path, config: TrainConfig | None, say: Say, without: Collection[Path] = ()
 ) -> Checkpoint | None:
-    """The newest good checkpoint of a folder that fits."""
+    """The newest valid and matching checkpoint of a folder."""
     checkpoints = Checkpoints(folder)
     for stem in checkpoints.stems():
         if folder / (stem + SIDECAR_SUFFIX) in without:
@@ -87,12 +88,12 @@ def best_of(
         try:
             return usable(checkpoints.open(stem), config)
         except CheckpointError as error:
-            say(f"[train][warn] passed over {folder / stem}: {error}")
+            say(f"[train][warn] skipped {folder / stem}: {error}")
     return None
 
 
 def usable(checkpoint: Checkpoint, config: TrainConfig | None) -> Checkpoint:
-    """The checkpoint, if its files are whole and it fits to the configuration."""
+    """The checkpoint, if its files are intact and its configuration matches."""
     saved = checkpoint.sidecar.train_config()
     if config is not None:
         refusal = compare(config, saved).refusal(config.resume_relax_match)
@@ -105,15 +106,15 @@ def usable(checkpoint: Checkpoint, config: TrainConfig | None) -> Checkpoint:
 def _go_on(
     run: Path, config: TrainConfig, say: Say, without: Collection[Path], *, must: bool
 ) -> Start:
-    """In the run's own folder. There a checkpoint of other settings is an error, not a reason to
-    begin again over what is there."""
+    """In the run's own folder. There a settings mismatch is an error, not a reason to start
+    again and overwrite the run."""
     folder = run / CHECKPOINTS
     found = best_of(folder, None, say, without)
     if found is None:
-        # Without any side-car nothing was ever finished: the first one was being written.
+        # Without a side-car no checkpoint was ever completed: the run died while writing the first.
         if must or any(path.suffix == SIDECAR_SUFFIX for path in folder.glob("*")):
             raise ConfigError(f"the run {run} has no checkpoint that can be used")
-        say(f"[train] {run} has no checkpoint yet: it begins again")
+        say(f"[train] {run} has no checkpoint yet: it starts again")
         return Start(None, run)
     refusal = compare(config, found.sidecar.train_config()).refusal(config.resume_relax_match)
     if refusal:
@@ -141,7 +142,7 @@ def _from_path(
     newest = Checkpoints(found.folder).stems()[0]
     if start.folder is not None and newest != found.sidecar.stem and not path.is_dir():
         raise ConfigError(
-            f"--resume {path}: its run has gone on to {newest}; give a --run-name to go on from "
+            f"--resume {path}: its run has continued to {newest}; give a --run-name to resume from "
             "here in a new folder"
         )
     _chosen(found, say)
@@ -158,14 +159,15 @@ def named(path: Path) -> Checkpoint:
         if name.endswith("_latest"):
             name = read_sidecar(path.parent / (name + ".json")).stem
         if not NAME.fullmatch(name):
-            raise CheckpointError("it is no checkpoint and no folder of them")
+            raise CheckpointError("it is neither a checkpoint nor a folder of checkpoints")
         return usable(checkpoints.open(name), None)
     except CheckpointError as error:
         raise ConfigError(f"--resume {path}: {error}") from error
 
 
 def _placed(found: Checkpoint, config: TrainConfig, own: Path | None) -> Start:
-    """With a name of its own, in a new folder; else where the checkpoint comes from."""
+    """In a new folder if the run has a name of its own; otherwise in the folder of the
+    checkpoint."""
     run = found.folder.parent
     at_home = found.folder.name == CHECKPOINTS and (run / CONFIG).is_file()
     if own is None:
@@ -178,7 +180,7 @@ def _placed(found: Checkpoint, config: TrainConfig, own: Path | None) -> Start:
 
 
 def _search(config: TrainConfig, say: Say, without: Collection[Path]) -> Checkpoint | None:
-    """Below the checkpoint root, newest folders first, up to the first that has one that fits."""
+    """Below the checkpoint root, newest folders first, up to the first matching checkpoint."""
     root = root_of(config)
     for folder in folders(root, say):
         stems = Checkpoints(folder).stems()
@@ -188,22 +190,22 @@ def _search(config: TrainConfig, say: Say, without: Collection[Path]) -> Checkpo
         if found is None:
             continue
         if found.sidecar.global_step + config.steps_per_update > config.max_steps:
-            say(f"[train] passed over {found.path}: its run is over")
+            say(f"[train] skipped {found.path}: its run has ended")
             continue
         return _chosen(found, say)
-    say(f"[train] no checkpoint below {root} fits: a new run begins")
+    say(f"[train] no checkpoint below {root} fits: a new run starts")
     return None
 
 
 def _chosen(found: Checkpoint, say: Say) -> Checkpoint:
     sidecar = found.sidecar
     say(
-        f"[train] goes on from {found.path}: update {sidecar.global_update:,}, step "
+        f"[train] resuming from {found.path}: update {sidecar.global_update:,}, step "
         f"{sidecar.global_step:,}, written {sidecar.timestamp} ({sidecar.reason})"
     )
     return found
 
 
 def _refused(found: Checkpoint, refusal: str) -> str:
-    relax = "" if "network" in refusal else "; --resume-relax-match goes on all the same"
-    return f"{found.path} cannot be gone on from: {refusal}{relax}"
+    relax = "" if "network" in refusal else "; --resume-relax-match resumes all the same"
+    return f"cannot resume from {found.path}: {refusal}{relax}"

@@ -1,7 +1,7 @@
-"""Long files in parts. `metrics.jsonl` is the newest part; once it is large enough it becomes
-`metrics-0001.jsonl`, then `metrics-0001.jsonl.gz`, and a new one begins. Readers take the parts in
-order (`run/reader.py`). A run that goes on from a checkpoint first drops the rows after it, from
-parts too, so that rotation can happen at any moment."""
+"""Splits long files into parts. `metrics.jsonl` is the newest part; once it is large enough it
+becomes `metrics-0001.jsonl`, then `metrics-0001.jsonl.gz`, and a new one begins. Readers take
+the parts in order (`run/reader.py`). A resumed run first drops the rows after its checkpoint,
+from parts too, so that rotation can happen at any moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warpzone.run.reader import parse_row, parts, read_lines
 
 
 def rotate(lines: JsonLines, name: str) -> Path:
-    """Makes the newest part a finished one; `compress` does the rest in its own time."""
+    """Finishes the newest part; `compress` compresses it later."""
     with lines.lock:
         existing = parts(lines.folder, name)
         number = 1 + (_number(existing[-1]) if existing else 0)
@@ -28,7 +28,7 @@ def rotate(lines: JsonLines, name: str) -> Path:
 
 
 def compress(folder: Path, name: str) -> None:
-    """Finished parts that are still plain, by a crash or by now."""
+    """Finished parts that are not compressed yet."""
     stem, suffix = Path(name).stem, Path(name).suffix
     for path in sorted(folder.glob(f"{stem}-*{suffix}")):
         packed = path.with_name(path.name + ".gz")
@@ -43,7 +43,8 @@ def drop_after(lines: JsonLines, name: str, global_step: int) -> int:
     dropped = 0
     with lines.lock:
         for path in lines.folder.glob(f"{Path(name).stem}-*{Path(name).suffix}.gz"):
-            # What a crash left of it beside the compressed one would come back without that one.
+            # An uncompressed copy, left by a crash, would otherwise reappear without the compressed
+            # one.
             path.with_suffix("").unlink(missing_ok=True)
         for path in reversed([*parts(lines.folder, name), lines.folder / name]):
             if not path.is_file():

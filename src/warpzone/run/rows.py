@@ -1,5 +1,5 @@
-"""Rows as those who draw them may rely on: every field has the type it must have, or is not there.
-Whoever writes a run's files writes them so; a run may come from somebody else."""
+"""Validated rows: every field has its type, or is absent. Training writes them so, but a run may
+come from another user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COUNTS = {
     "start_delay": (0, 1 << 31),
     "steps": (0, 1 << 53),
     "frames": (0, 1 << 53),
-    # Places in a level, in pixels; areas are bytes of the game's RAM, -1 where nobody knows.
+    # Places in a level, in pixels; areas are bytes of the game's RAM, -1 where unknown.
     "furthest_x": (0, 1 << 16),
     "x": (0, 1 << 16),
     "y": (0, 1 << 16),
@@ -24,7 +24,7 @@ NUMBERS = ("seconds", "episode_return", "time_left", "timestamp")
 TEXTS = ("policy", "reason")
 #: Characters of a text, and of the name of a field.
 MOST_TEXT = 100
-#: No quantity of a run comes near; sums of a few of them stay finite.
+#: Larger than any quantity of a run; sums of a few of them stay finite.
 MOST = 1e100
 
 
@@ -34,7 +34,7 @@ def episodes(rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def episode(row: dict[str, Any]) -> dict[str, Any]:
-    """The fields that are known, where they are what they must be."""
+    """The known fields with valid values."""
     kept: dict[str, Any] = {}
     for name, (low, high) in COUNTS.items():
         if type(value := row.get(name)) is int and low <= value <= high:

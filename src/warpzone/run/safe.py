@@ -1,5 +1,5 @@
-"""Reading weights and state that anybody may have written: sizes are compared with the file before
-anything is allocated, nothing is executed, and what is wrong is one sentence."""
+"""Reads weights and state from untrusted files: sizes are compared with the file before anything
+is allocated, nothing is executed, and every defect is one sentence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_DEPTH = 20
 COMPILED = "_orig_mod."
 SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1}
 SIZES |= {"BOOL": 1}
-#: All that a state file asks for. PyTorch allows more, some of which takes memory when it is made.
+#: Globals that a state file may use. PyTorch allows more, some of which allocate memory.
 STORAGES = ("Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double")
 NAMES = {"torch._utils _rebuild_tensor_v2", "collections OrderedDict"}
 NAMES |= {f"torch {kind}Storage" for kind in STORAGES}
@@ -49,7 +49,7 @@ def read_header(path: Path) -> tuple[dict[str, list[int]], dict[str, str]]:
         size = os.fstat(file.fileno()).st_size
         first = file.read(8)
         if len(first) < 8:
-            raise CheckpointError(f"{path.name} is cut off")
+            raise CheckpointError(f"{path.name} is truncated")
         (length,) = struct.unpack("<Q", first)
         if length > min(MOST_HEADER, size - 8):
             raise CheckpointError(
@@ -61,14 +61,14 @@ def read_header(path: Path) -> tuple[dict[str, list[int]], dict[str, str]]:
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path.name} has a header that is not JSON") from error
     if not isinstance(header, dict):
-        raise CheckpointError(f"{path.name} has a header that is no object")
+        raise CheckpointError(f"{path.name} has a header that is not an object")
     meta = header.pop("__metadata__", {})
     if not isinstance(meta, dict) or not all(isinstance(value, str) for value in meta.values()):
         raise CheckpointError(f"{path.name} has notes that are not text")
     end = max((_tensor_end(path, name, part) for name, part in header.items()), default=0)
     if 8 + length + end != size:
         raise CheckpointError(
-            f"{path.name} has {size:,} bytes, and its header tells of {8 + length + end:,}"
+            f"{path.name} has {size:,} bytes, and its header describes {8 + length + end:,}"
         )
     return {name: part["shape"] for name, part in header.items()}, meta
 
@@ -79,11 +79,11 @@ def read_weights(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
     names = {plain_name(name): name for name in shapes}
     if names.keys() != expected.keys() or len(names) != len(shapes):
         other = sorted(names.keys() ^ expected.keys())
-        raise CheckpointError(f"{path.name} is of another network ({', '.join(other[:3])})")
+        raise CheckpointError(f"{path.name} belongs to another network ({', '.join(other[:3])})")
     for name, tensor in expected.items():
         if shapes[names[name]] != list(tensor.shape):
             raise CheckpointError(
-                f"{path.name} is of another network: {name} has the shape "
+                f"{path.name} belongs to another network: {name} has the shape "
                 f"{shapes[names[name]]}, not {list(tensor.shape)}"
             )
     try:
@@ -95,7 +95,7 @@ def read_weights(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
 
 def read_state(path: Path) -> dict[str, Any]:
     """A state file: tensors, numbers, text, and lists and dictionaries of them. Never unpickles.
-    What is looked at is what is loaded: one descriptor serves for both."""
+    The file is checked and loaded through one descriptor."""
     try:
         with open_file(path.parent, path.name) as file:
             return _read_state(path, file)
@@ -111,33 +111,33 @@ def _read_state(path: Path, file: BufferedReader) -> dict[str, Any]:
     except CheckpointError:
         raise
     except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"{path.name} is cut off or no state file") from error
+        raise CheckpointError(f"{path.name} is truncated or not a state file") from error
     file.seek(0)
     try:
         state = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(f"{path.name} holds what a state file must not hold") from error
+        raise CheckpointError(f"{path.name} contains forbidden types") from error
     except (EOFError, AttributeError, IndexError, OSError, MemoryError, RecursionError) as error:
         raise CheckpointError(f"{path.name} is damaged") from error
     _look_through(path, state, size, MOST_DEPTH, set())
     if not isinstance(state, dict):
-        raise CheckpointError(f"{path.name} is no state file")
+        raise CheckpointError(f"{path.name} is not a state file")
     return state
 
 
 def _look_at_parts(path: Path, archive: zipfile.ZipFile, size: int) -> None:
-    """Refuses an archive that holds more than its size, and descriptions that ask for anything but
+    """Refuses an archive that claims more data than its size, and pickles that use anything but
     tensors."""
     parts = archive.infolist()
     if len(parts) > MOST_PARTS:
         raise CheckpointError(f"{path.name} has {len(parts):,} parts")
     for part in parts:
         if part.compress_type != zipfile.ZIP_STORED or part.file_size > size:
-            raise CheckpointError(f"{path.name} holds more than its size")
+            raise CheckpointError(f"{path.name} claims more data than its size")
     if sum(part.file_size for part in parts) > size:
-        raise CheckpointError(f"{path.name} holds more than its size")
+        raise CheckpointError(f"{path.name} claims more data than its size")
     for part in parts:
-        # PyTorch's reader does not tell small letters from capital ones.
+        # PyTorch's reader ignores case.
         if not part.filename.lower().endswith(".pkl"):
             continue
         if part.file_size > MOST_PICKLE:
@@ -147,13 +147,12 @@ def _look_at_parts(path: Path, archive: zipfile.ZipFile, size: int) -> None:
         except ValueError as error:
             raise CheckpointError(f"{path.name} is damaged") from error
         if more := sorted(asked - NAMES):
-            raise CheckpointError(
-                f"{path.name} holds what a state file must not hold ({more[0][:60]!r})"
-            )
+            raise CheckpointError(f"{path.name} contains forbidden types ({more[0][:60]!r})")
 
 
 def _names(description: bytes) -> Iterator[str]:
-    """What a pickle wants to be found. A name that is made while it is read goes by its opcode."""
+    """Globals that a pickle uses. A name that is computed while reading is reported by its
+    opcode."""
     for code, value, _ in pickletools.genops(description):
         if code.name in ("GLOBAL", "INST"):
             yield str(value)
@@ -162,8 +161,8 @@ def _names(description: bytes) -> Iterator[str]:
 
 
 def _tensor_end(path: Path, name: str, part: Any) -> int:
-    """Where a tensor ends, if what the header says of it fits together."""
-    damaged = CheckpointError(f"{path.name} has a header that does not fit together")
+    """Where a tensor ends, if its entry in the header is consistent."""
+    damaged = CheckpointError(f"{path.name} has an inconsistent header")
     if not isinstance(part, dict):
         raise damaged
     shape, offsets, kind = part.get("shape"), part.get("data_offsets"), part.get("dtype")
@@ -183,8 +182,8 @@ def _tensor_end(path: Path, name: str, part: Any) -> int:
 
 def _look_through(path: Path, value: Any, size: int, depth: int, seen: set[int]) -> None:
     """Refuses tensors that are larger than the file they come from (repeated by a stride of 0,
-    say), and everything that is neither a tensor nor plain. What is there twice is looked at once:
-    a small file can hold a list of lists of lists of the same list."""
+    say), and everything that is neither a tensor nor plain. Shared values are checked once: a
+    small file can hold a list of lists of lists of the same list."""
     if depth == 0:
         raise CheckpointError(f"{path.name} is nested too deeply")
     if isinstance(value, Tensor):

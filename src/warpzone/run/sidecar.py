@@ -1,5 +1,5 @@
-"""The side-car of a checkpoint: a small JSON file that says what the large ones beside it are. It
-is written last, so a checkpoint is there once its side-car is."""
+"""The side-car of a checkpoint: a small JSON file that describes the large files beside it. It
+is written last, so that a checkpoint exists once its side-car does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWN_HASH = "sidecar_sha256"
 WEIGHTS_SUFFIX = ".safetensors"
 STATE_SUFFIX = ".state.pt"
 SIDECAR_SUFFIX = ".json"
-#: No side-car of ours comes near.
+#: Far larger than any side-car.
 MOST_BYTES = 1 << 20
 REASONS = ("normal", "interrupt", "exception")
 ALGO = re.compile(r"[a-z0-9]{1,40}")
@@ -43,7 +43,7 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class FileEntry:
-    """One of a checkpoint's files; its hash is empty where nobody knows it."""
+    """One of a checkpoint's files; its hash is empty where unknown."""
 
     name: str
     bytes: int
@@ -52,7 +52,7 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What a checkpoint says about itself."""
+    """Description of a checkpoint."""
 
     algo: str
     world: int
@@ -68,7 +68,7 @@ class Sidecar:
     state: FileEntry
     #: Scores and the update of the best evaluation so far.
     best: dict[str, int] = field(default_factory=dict)
-    #: What is not known to this version is kept.
+    #: Fields that this version does not know are kept.
     more: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -78,7 +78,7 @@ class Sidecar:
 
     @property
     def latest(self) -> str:
-        """The name of the side-car that tells of the newest checkpoint."""
+        """The name of the side-car of the latest checkpoint."""
         return f"{prefix(self.algo, self.world, self.stage)}_latest{SIDECAR_SUFFIX}"
 
     def train_config(self) -> TrainConfig:
@@ -125,7 +125,7 @@ def encode(values: dict[str, Any]) -> str:
 def own_hash(values: dict[str, Any]) -> str:
     """The hash of all fields but itself; their order and the spaces between them do not count."""
     fields = {name: value for name, value in values.items() if name != OWN_HASH}
-    # Twice, so that it is the same before a file is written and after it is read.
+    # Encoded twice, so that the hash is the same before writing and after reading.
     plain = json.loads(json.dumps(fields))
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -173,7 +173,7 @@ def decode(text: str) -> Sidecar:
 
 
 def parse(values: Any) -> Sidecar:
-    """A side-car from what its file says. Nothing in it is believed before it is looked at."""
+    """A side-car from what its file says. Every field is validated."""
     fields = Fields(values)
     version = fields.number("version")
     if version not in READ:
@@ -184,7 +184,7 @@ def parse(values: Any) -> Sidecar:
         raise CheckpointError(f"its side-car gives the reason {reason[:20]!r}")
     algo = fields.text("algo")
     if not ALGO.fullmatch(algo):
-        raise CheckpointError("its side-car has an algorithm that is none")
+        raise CheckpointError("its side-car names an algorithm that is not a word")
     known = ("version", "timestamp", "algo", "world", "stage", "save_state", "best", "files")
     sidecar = Sidecar(
         algo=algo,
@@ -211,13 +211,13 @@ def parse(values: Any) -> Sidecar:
 
 
 def _check_hash(fields: Fields) -> None:
-    """Against damage, not against people: whoever writes a side-car writes its hash as well."""
+    """Protects against damage, not against attackers: they can write the hash as well."""
     try:
         right = fields.text(OWN_HASH) == own_hash(fields.values)
     except RecursionError as error:
         raise CheckpointError("its side-car is nested too deeply") from error
     if not right:
-        raise CheckpointError("its side-car was changed: its hash is another one")
+        raise CheckpointError("its side-car was changed: its hash does not match")
 
 
 class Fields:
@@ -237,7 +237,7 @@ class Fields:
     def number(self, name: str) -> int:
         value = self._get(name, int)
         if isinstance(value, bool) or not 0 <= value < 1 << 62:
-            raise CheckpointError(f"its side-car has no count as {name!r}")
+            raise CheckpointError(f"its side-car has no valid count as {name!r}")
         return int(value)
 
     def _get(self, name: str, kind: type) -> Any:
@@ -248,19 +248,19 @@ class Fields:
 
 
 def _shown(text: str) -> str:
-    """Text that people are shown: nothing in it may move the cursor of their terminal."""
+    """Text for display: it may not contain terminal control characters."""
     if not text.isprintable():
-        raise CheckpointError("its side-car has a timestamp that is none")
+        raise CheckpointError("its side-car has a malformed timestamp")
     return text
 
 
 def _entry(fields: Fields, suffix: str) -> FileEntry:
     name, digest = fields.text("name"), fields.text("sha256")
-    # A name, not a path: nothing outside the checkpoint's own folder is ever opened.
+    # A name, not a path: only files in the checkpoint's own folder are opened.
     if not _PLAIN.fullmatch(name) or not name.endswith(suffix):
-        raise CheckpointError(f"its side-car names the file {name[:40]!r}, which is no plain name")
+        raise CheckpointError(f"its side-car names the file {name[:40]!r}, not a plain name")
     if digest and not _HASH.fullmatch(digest):
-        raise CheckpointError("its side-car has a hash that is none")
+        raise CheckpointError("its side-car has a malformed SHA-256")
     return FileEntry(name, fields.number("bytes"), digest)
 
 

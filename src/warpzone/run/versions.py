@@ -1,4 +1,4 @@
-"""With which code, packages and machine a run was trained, each time it was started."""
+"""Code, packages and machine of a run, for each start."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from warpzone.run.opening import read_json
 from warpzone.run.sidecar import now
 
 PACKAGES = ("torch", "numpy", "safetensors", "gymnasium", "rich", "tyro")
-#: Starts that are remembered; a run that is killed every minute is not told in full.
+#: Largest number of recorded starts.
 MOST_SESSIONS = 200
 
 
 def add_session(folder: Path, device: torch.device, rom: bytes, start: dict[str, Any]) -> None:
-    """Adds this start; `start` says what it goes on from."""
+    """Adds this start; `start` describes the checkpoint it resumed from."""
     path = folder / VERSIONS
     sessions = read_sessions(folder)
     sessions.append({"timestamp": now(), **start, **_versions(device, rom)})
@@ -32,7 +32,7 @@ def add_session(folder: Path, device: torch.device, rom: bytes, start: dict[str,
 
 
 def read_sessions(folder: Path) -> list[dict[str, Any]]:
-    """The starts so far, oldest first; none where nobody can read of them."""
+    """The starts so far, oldest first; empty if the file cannot be read."""
     sessions = read_json(folder, VERSIONS).get("sessions")
     return list(sessions) if isinstance(sessions, list) else []
 

@@ -225,7 +225,7 @@ def load_state(run: Run, state: Mapping[str, Any]) -> list[str]:
     for name, buffer in policies.acting.named_buffers():
         buffer.copy_(state["noise_buffers"][name])
     if reason := run.collector.load_state_dict(state["collector"]):
-        notes.append(f"all games start anew: {reason}")
+        notes.append(f"all games start again: {reason}")
     notes += _load_replay(run, state["replay"])
     for observer in run.observers:
         observer.load_state_dict(state["observers"].get(observer.key(), {}))

@@ -32,7 +32,7 @@ def begin(config: TrainConfig, watch: Watch, stop: Stop) -> Run:
         except CheckpointError as error:
             if start.checkpoint is None:
                 raise
-            say(f"[train][warn] passed over {start.checkpoint.path}: {error}")
+            say(f"[train][warn] skipped {start.checkpoint.path}: {error}")
             passed.add(start.checkpoint.path)
             continue
         for note in run.notes:
@@ -66,7 +66,7 @@ def _as_left(config: TrainConfig) -> TrainConfig:
     saved = saved_config(config)
     for _, smaller in rungs(config):
         if saved is not None and not describe(smaller, saved):
-            say(f"[train] the run was left with less, and goes on so: {describe(config, smaller)}")
+            say(f"[train] resuming with reduced sizes: {describe(config, smaller)}")
             return smaller
     return config
 

@@ -41,7 +41,7 @@ def test_bounds_are_stated(what: str, value: Any, reason: str) -> None:
 
 @pytest.mark.parametrize("who", ["", "x" * 81, "new\nline", "<b>"])
 def test_who_is_plain_text(who: str) -> None:
-    with pytest.raises(CommandError, match="who asks"):
+    with pytest.raises(CommandError, match="the sender must be 1 to 80 letters"):
         Command.new(who, "pause")
 
 
@@ -71,7 +71,7 @@ def test_an_inbox_does_not_overflow(tmp_path: Path) -> None:
     run = make_run(tmp_path)
     for _ in range(control.MAX_WAITING):
         control.send(run, Command.new("somebody", "save"))
-    with pytest.raises(CommandError, match="wait already"):
+    with pytest.raises(CommandError, match="32 commands are waiting already"):
         control.send(run, Command.new("somebody", "save"))
 
 

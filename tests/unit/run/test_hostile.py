@@ -78,7 +78,7 @@ def test_a_call_that_takes_memory_is_not_made(tmp_path: Path, make: Any) -> None
     path = tmp_path / "greedy.state.pt"
     torch.save({"a": Greedy(make, 1 << 30)}, path)
     said = refused(lambda: safe.read_state(path))
-    assert "holds what a state file must not hold" in said
+    assert "contains forbidden types" in said
     assert make.__name__ in said
 
 
@@ -87,7 +87,7 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("bomb/data.pkl", b"\0" * (200 << 20))
     assert path.stat().st_size < 1 << 20
-    assert "more than its size" in refused(lambda: safe.read_state(path))
+    assert "claims more data than its size" in refused(lambda: safe.read_state(path))
 
 
 def test_a_tensor_larger_than_its_file_is_refused(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_wrong_shapes_in_the_sidecar_are_refused(tmp_path: Path) -> None:
     values = sidecar_of(tmp_path)
     values["shapes"]["encoder.weight"] = [9, 9]
     checkpoint = Checkpoint(tmp_path, decode(encode(values)))
-    assert "other shapes" in refused(checkpoint.verify)
+    assert "have different shapes" in refused(checkpoint.verify)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_wrong_shapes_in_the_sidecar_are_refused(tmp_path: Path) -> None:
 def test_a_name_that_leaves_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     values = sidecar_of(tmp_path)
     values["files"]["weights"]["name"] = name
-    assert "no plain name" in refused(lambda: decode(encode(values)))
+    assert "not a plain name" in refused(lambda: decode(encode(values)))
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_changed_byte_is_seen(tmp_path: Path) -> None:
         content[-1] ^= 1
         path.write_bytes(content)
         checkpoint = Checkpoints(tmp_path).open(stem(1))
-        assert "its hash is another one" in refused(checkpoint.verify)
+        assert "its hash does not match" in refused(checkpoint.verify)
         content[-1] ^= 1
         path.write_bytes(content)
 

@@ -127,14 +127,14 @@ def test_list_and_inspect(capsys: OUT, run: Path) -> None:
 
 def test_verify_finds_what_is_wrong(capsys: OUT, run: Path) -> None:
     assert main(["checkpoints", "verify", str(run)]) == 0
-    assert "4 checkpoints are whole, 0 are not" in capsys.readouterr().out
+    assert "4 checkpoints are intact, 0 are not" in capsys.readouterr().out
     path = run / "checkpoints" / "ppo_world1_stage1_0000002.state.pt"
     path.write_bytes(path.read_bytes()[:-1])
     assert main(["checkpoints", "verify", str(run)]) == 1
     assert "0000002: ppo_world1_stage1_0000002.state.pt has" in capsys.readouterr().out
     for action in ("list", "verify", "prune", "migrate"):
         assert main(["checkpoints", action, str(path)]) == 2
-        assert "is no folder" in capsys.readouterr().err
+        assert "is not a folder" in capsys.readouterr().err
 
 
 def test_prune_keeps_the_best(capsys: OUT, run: Path) -> None:

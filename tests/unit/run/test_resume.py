@@ -43,7 +43,7 @@ def test_own_folder_first(tmp_path: Path) -> None:
     found, said = start(tmp_path, "auto", "mine")
     assert found.folder == mine
     assert found.checkpoint.sidecar.global_update == 2
-    assert said == [f"[train] goes on from {found.checkpoint.path}: update 2, step 64, written "
+    assert said == [f"[train] resuming from {found.checkpoint.path}: update 2, step 64, written "
                     f"{found.checkpoint.sidecar.timestamp} (normal)"]  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def test_auto_looks_below_the_root_for_what_fits(tmp_path: Path) -> None:
     text = "\n".join(said)
     for name in ("network", "settings"):
         if str(tmp_path / name) in text:
-            assert f"passed over {tmp_path / name}" in text
+            assert f"skipped {tmp_path / name}" in text
     # Without a name, the run that was found goes on where it is.
     found, _ = start(tmp_path, "auto")
     assert found.folder == deep
@@ -66,7 +66,7 @@ def test_auto_looks_below_the_root_for_what_fits(tmp_path: Path) -> None:
     (deep / "checkpoints").rename(tmp_path / "elsewhere")
     found, said = start(tmp_path / "over", "auto", max_steps=96)
     assert found.checkpoint is None
-    assert any("its run is over" in line for line in said)
+    assert any("its run has ended" in line for line in said)
     assert over.exists()
 
 
@@ -76,9 +76,9 @@ def test_everything_passed_over_is_named(tmp_path: Path) -> None:
     found, said = start(tmp_path, "auto", "new")
     assert found.checkpoint is None
     text = "\n".join(said)
-    assert "another network (--hidden-size 32 there, 16 here)" in text
-    assert "other settings (--lr 0.5 there, 0.00025 here)" in text
-    assert said[-1] == f"[train] no checkpoint below {tmp_path} fits: a new run begins"
+    assert "network mismatch (--hidden-size 32 there, 16 here)" in text
+    assert "settings mismatch (--lr 0.5 there, 0.00025 here)" in text
+    assert said[-1] == f"[train] no checkpoint below {tmp_path} fits: a new run starts"
     relaxed, _ = start(tmp_path, "auto", "new", resume_relax_match=True)
     assert relaxed.checkpoint.sidecar.config["lr"] == 0.5
 
@@ -92,9 +92,9 @@ def test_the_search_is_bounded(
     monkeypatch.setattr(reader, "MOST_FILES", 20)
     found, said = start(tmp_path, "auto")
     assert found.checkpoint is None
-    assert f"[train][warn] looked at 20 files below {tmp_path}, and no further" in said
+    assert f"[train][warn] stopped after 20 files below {tmp_path}" in said
     assert main(["checkpoints", "verify", str(tmp_path)]) == 0
-    assert "1 checkpoints are whole" in capsys.readouterr().out  # Whoever asks for all gets all.
+    assert "1 checkpoints are intact" in capsys.readouterr().out  # Whoever asks for all gets all.
     monkeypatch.setattr(reader, "MOST_FILES", 200)
     found, said = start(tmp_path, "auto")
     assert found.checkpoint is not None
@@ -146,7 +146,7 @@ def test_a_file_that_cannot_be_read_is_passed_over(
     found, said = start(tmp_path, "auto", "mine")
     assert found.checkpoint.sidecar.global_update == 1
     stem = run / "checkpoints" / "ppo_world1_stage1_0000002"
-    assert said[0] == (f"[train][warn] passed over {stem}: it cannot be read: Input/output error")
+    assert said[0] == (f"[train][warn] skipped {stem}: it cannot be read: Input/output error")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_first_checkpoint_that_was_never_finished(tmp_path: Path) -> None:
             path.unlink()
     found, said = start(tmp_path, "auto", "mine")
     assert (found.checkpoint, found.folder) == (None, run)
-    assert "begins again" in said[-1]
+    assert "it starts again" in said[-1]
     with pytest.raises(ConfigError, match="no checkpoint that can be used"):
         start(tmp_path, "latest", "mine")
 
@@ -227,7 +227,7 @@ def test_agents_load_from_every_kind_of_file(tmp_path: Path) -> None:
     assert same(load_agent(folder.path / "old.safetensors")[0], agent)
     alone = tmp_path / "alone.safetensors"
     save_file({"a": torch.zeros(1)}, alone)
-    with pytest.raises(ConfigError, match="nothing says what network"):
+    with pytest.raises(ConfigError, match="its network is unknown"):
         load_agent(alone)
     with pytest.raises(ConfigError, match="there are no weights"):
         load_agent(tmp_path / "nothing")

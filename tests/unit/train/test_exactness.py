@@ -167,7 +167,7 @@ def test_fewer_lanes_go_on_as_they_were(tmp_path: Path) -> None:
     run.close()
     more = config(tmp_path, num_envs=8, **changes)
     run = Run(more, start=find_start(more, print))
-    assert run.notes == ["all games start anew: there are 4 saved lanes, and 8 are needed"]
+    assert run.notes == ["all games start again: there are 4 saved lanes, and 8 are needed"]
     run.learn(Recorder())  # type: ignore[arg-type]
     run.close()
 
@@ -199,7 +199,7 @@ def test_a_failure_in_the_middle_of_an_update(tmp_path: Path) -> None:
     assert start.checkpoint is not None
     assert start.checkpoint.sidecar.reason == "exception"
     again = Run(settings, start=start)
-    assert again.notes == ["all games start anew: they were not saved"]
+    assert again.notes == ["all games start again: they were not saved"]
     assert again.global_update == 2
     assert again.collector.episodes.total == run.collector.episodes.total
     again.close()
