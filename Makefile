@@ -141,7 +141,7 @@ bench: setup ## measure speed next to nes-py
 
 .PHONY: long
 long: setup ## the long checks: full oracles and performance targets (hours)
-	$(BIN)/python -m pytest -m "long or perf"
+	$(BIN)/python -m pytest -m "long or perf" -o faulthandler_timeout=0
 
 .PHONY: oracle-long
 oracle-long: setup ## every stage, three players, both ROMs and two whole games against FCEUmm

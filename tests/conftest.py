@@ -5,6 +5,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import limits
 import pytest
 import skips
 
@@ -17,6 +18,24 @@ os.environ.update(COLUMNS="120", LINES="40")
 os.environ["WARPZONE_LEDGER"] = os.devnull
 for _name in ("FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(_name, None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    with limits.limited(limits.limit_of(item)):
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    with limits.limited(limits.limit_of(item)):
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    with limits.limited(limits.limit_of(item)):
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

@@ -58,6 +58,7 @@ def _one_thread() -> Any:
     torch.set_num_threads(before)
 
 
+@pytest.mark.limit(3600)
 def test_training_beats_random_play(tmp_path: Path) -> None:
     run = Run(small(tmp_path))
     shown = Recorder()

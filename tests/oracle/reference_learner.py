@@ -49,9 +49,15 @@ class Change:
     down: int
     right: int
     bright: np.float32
+    #: Pictures one below the other, each moved by itself.
+    colors: int = 1
 
     def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """[frames, rows, columns]"""
+        parts = np.split(pictures, self.colors, 1)
+        return np.concatenate([self._changed(part) for part in parts], 1)
+
+    def _changed(self, pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
         height, width = pictures.shape[1:]
         reach = max(abs(self.down), abs(self.right))
         wide = np.pad(pictures, ((0, 0), (reach, reach), (reach, reach)), mode="edge")
@@ -257,6 +263,7 @@ class ReferenceLearner:
                 int(np.float32(down) * reach) - config.augment_shift,
                 int(np.float32(right) * reach) - config.augment_shift,
                 np.float32(1 + config.augment_brightness * (2 * bright - 1)),
+                3 if config.color else 1,
             )
 
     # --- replay ---------------------------------------------------------------------------------

@@ -7,25 +7,15 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from reference_learner import ReferenceLearner
+from learners import compare
 from reference_replay import ToyLanes
-from tiny_runs import CPU, make_agent, tiny
+from tiny_runs import make_agent, tiny
 
 from warpzone.config import TrainConfig
 from warpzone.data.types import Rollout
-from warpzone.learn.learner import Learner
 from warpzone.model.agent import Agent
 
 LANES, STEPS, UPDATES = 4, 6, 2
-#: Sums in another order and in float32, of weights that moved by the rate in each step.
-TOLERANCE = 0.02
-STATISTICS = {
-    "loss_policy": "policy",
-    "loss_value": "value",
-    "entropy": "entropy",
-    "approx_kl": "kl",
-    "clip_fraction": "clipped",
-}
 
 #: No field has its default, so that one that is not read is noticed.
 NUMBERS = {
@@ -126,54 +116,6 @@ def rollouts_of(config: TrainConfig, agent: Agent, count: int) -> list[Rollout]:
     return made
 
 
-def check(config: TrainConfig, progress: list[float]) -> None:
-    """Some updates of both learners, compared after each one."""
-    agent = make_agent(config)
-    rollouts = rollouts_of(config, agent, len(progress))
-    learner = Learner(config, agent, CPU)
-    slow = ReferenceLearner(config, agent, learner.state_dict())
-    moved = 0.0
-    for index, (rollout, share) in enumerate(zip(rollouts, progress, strict=True)):
-        for player in (agent, slow.agent):
-            player.resample_noise(torch.Generator().manual_seed(index))
-        row = learner.update(rollout, share)
-        slow.update(rollout, share)
-        assert row["learning_rate"] == pytest.approx(slow.rate, rel=1e-6)
-        assert row["entropy_bonus"] == pytest.approx(slow.bonus, rel=1e-6)
-        assert row["grad_norm"] == pytest.approx(slow.norm, rel=1e-3)
-        for name, part in STATISTICS.items():
-            expected = sum(getattr(losses, part) for losses in slow.seen) / len(slow.seen)
-            assert row[name] == pytest.approx(expected, rel=1e-3, abs=1e-4), name
-        if slow.replayed:
-            for name in ("loss_policy", "loss_value", "approx_kl"):
-                part = STATISTICS[name]
-                expected = sum(getattr(losses, part) for losses in slow.replayed)
-                expected /= len(slow.replayed)
-                found = row[f"replay_{name}"]
-                assert found == pytest.approx(expected, rel=1e-3, abs=1e-4), f"replay_{name}"
-        moved += slow.rate
-        close(dict(agent.state_dict()), dict(slow.agent.state_dict()), moved)
-        average = learner.state_dict()["ema"]
-        if average is not None:
-            close(dict(average["averages"]), slow.average, moved)
-
-
-def close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], moved: float) -> None:
-    assert found.keys() == expected.keys()
-    for name, weight in expected.items():
-
-        def named(text: str, name: str = name) -> str:
-            return f"{name}: {text}"
-
-        torch.testing.assert_close(
-            found[name].double(),
-            weight.double(),
-            rtol=0,
-            atol=TOLERANCE * moved + 1e-6,
-            msg=named,
-        )
-
-
 @pytest.mark.parametrize("path", PATHS)
 @settings(
     max_examples=10,
@@ -188,4 +130,5 @@ def test_an_update_is_that_of_the_papers(path: str, data: st.DataObject) -> None
     values |= data.draw(PICTURES) | data.draw(PARTS) | data.draw(st.fixed_dictionaries(PATHS[path]))
     config = tiny(num_envs=LANES, rollout_steps=STEPS, **values)
     progress = sorted(data.draw(st.tuples(*[st.floats(0.0, 1.0)] * UPDATES)))
-    check(config, list(progress))
+    agent = make_agent(config)
+    compare(config, agent, rollouts_of(config, agent, UPDATES), list(progress))

@@ -109,18 +109,22 @@ def test_target_kl_ends_the_passes(memory: str) -> None:
 
 
 def test_the_average_follows_the_weights() -> None:
-    config = tiny(ema=0.5, lr=0.01)
+    """Closely at first: after n updates it keeps (1 + n) / (10 + n) of itself, 0.15 at most."""
+    config = tiny(ema=0.15, lr=0.01)
     agent = make_agent(config)
     rollout = rollout_of(config, agent)
     learner = Learner(config, agent, CPU)
-    start = make_agent(config)
-    for _ in range(3):
+    expected = {name: part.clone() for name, part in agent.state_dict().items()}
+    for kept in (1 / 10, 0.15, 0.15):
         learner.update(rollout, 0.0)
+        now = agent.state_dict()
+        expected = {name: kept * part + (1 - kept) * now[name] for name, part in expected.items()}
     average = make_agent(config, seed=1)
     assert learner.ema is not None
     learner.ema.copy_to(average)
+    for name, part in average.state_dict().items():
+        torch.testing.assert_close(part, expected[name], rtol=1e-5, atol=1e-6)
     assert not same(average, agent)
-    assert not same(average, start)
 
 
 def test_numbers_that_are_not_finite_stop_the_run() -> None:
