@@ -148,6 +148,11 @@ oracle-long: setup ## every stage, three players, both ROMs and two whole games 
 	PYTHONPATH=tests/helpers $(BIN)/python tests/oracle/retro_long.py --jobs $(JOBS) \
 	  --out benchmarks/oracle_retro.json
 
+MUTANTS ?=
+.PHONY: mutants
+mutants: setup ## plant faults one by one and see which of them the tests notice (an hour; MUTANTS="learn run" for some)
+	$(BIN)/python scripts/mutants.py $(MUTANTS)
+
 KILLS ?= 200
 .PHONY: kill-test
 kill-test: setup ## kill a run 200 times, resume it each time, and compare it with one nobody killed
