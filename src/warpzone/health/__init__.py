@@ -1,1 +1,1 @@
-"""The health of a run: is it alive, how fast, on what, and what would help."""
+"""The health of a run: progress, speed, machine, and hints."""

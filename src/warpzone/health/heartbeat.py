@@ -1,4 +1,4 @@
-"""Signs of life: a line of `heartbeat.jsonl` now and then."""
+"""Periodic lines in `heartbeat.jsonl`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WINDOW = 8
 
 
 class Heartbeat:
-    """Makes the lines; counters are read from the run whenever one is due."""
+    """Makes the lines; counters are read from the run when one is due."""
 
     def __init__(
         self,
@@ -23,7 +23,8 @@ class Heartbeat:
         write: Callable[[dict[str, Any]], None],
         health: Callable[[], dict[str, float]] = dict,
     ) -> None:
-        """counters: updates and steps so far. health: what the process takes of the machine."""
+        """counters: updates and steps so far. health: memory, CPU use and threads of the
+        process."""
         self._pulse = pulse
         self._counters = counters
         self._write = write

@@ -1,4 +1,4 @@
-"""What to do when a run looks as if it goes nowhere. A hint is given once, and again only after
+"""Hints for a run that makes no progress. A hint is given once, and again only after
 `--hint-cooldown-updates` updates."""
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from warpzone.config import TrainConfig
 #: Updates in a row without new ground in any lane.
 NO_DISTANCE = 10
 #: Share of forced steps that leaves the policy next to nothing to learn from, and the updates in a
-#: row after which that is said; and those after which it is said that nothing at all was learned.
+#: row after which the hint is given; and those after which a hint says that nothing was learned.
 FORCED = 0.9
 MOSTLY_FORCED = 3
 NOTHING_LEARNED = 5
-#: Percent of a GPU, over the monitor's window, below which it mostly waits; and the seconds that
-#: the run gets to warm up.
+#: Percent of a GPU, over the monitor's window, below which it mostly waits; and the seconds of
+#: warm-up.
 IDLE_GPU = 25.0
 WARM = 60.0
 #: Updates without a better mean return, and what counts as better: this share of the spread.
 NO_GAIN = 300
 GAIN = 0.05
-#: From this clear rate on returns may well stay where they are.
+#: Above this clear rate, constant returns are expected.
 SOLVED = 0.9
 
 
@@ -62,7 +62,7 @@ class Hints:
     def _mostly_forced(self, row: dict[str, Any]) -> str:
         share = row.get("forced_share") or 0.0
         self._forced = self._forced + 1 if share >= FORCED else 0
-        # What is said about no free step at all says more.
+        # The hint about no free step at all is more precise.
         if self._forced < MOSTLY_FORCED or self._idle >= NOTHING_LEARNED:
             return ""
         return (
@@ -71,7 +71,7 @@ class Hints:
         )
 
     def _nothing(self, row: dict[str, Any]) -> str:
-        """No free step, or no optimiser step that counted."""
+        """No free step, or no optimiser step that was applied."""
         skipped = (row.get("updates_skipped") or 0.0) - self._skipped
         self._skipped += skipped
         forced = (row.get("forced_share") or 0.0) >= 1.0
@@ -84,7 +84,7 @@ class Hints:
                 f"the policy has learned from no step for {self._idle} updates, because all were "
                 f"forced: {self._less_script()}"
             )
-        return f"no optimiser step has counted for {self._idle} updates: lower --lr"
+        return f"no optimiser step was applied for {self._idle} updates: lower --lr"
 
     def _less_script(self) -> str:
         ends = self.config.script_ends

@@ -1,4 +1,4 @@
-"""The machine under a run: GPU through NVML, process and system through psutil. No subprocess."""
+"""Machine of a run: GPU through NVML, process and system through psutil. No subprocess."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ MIB = 2**20
 
 
 class ProcessHealth:
-    """What the process takes of the machine, for heartbeats: no driver is asked, so that one that
-    hangs does not stop them."""
+    """Resources of the process, for heartbeats. It never calls the GPU driver, which may hang."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()
         self._looked = False
 
     def look(self) -> dict[str, float]:
-        """Memory, threads, children, open files, and CPU use since the look before."""
+        """Memory, threads, children, open files, and CPU use since the previous call."""
         process = self._process
         with process.oneshot():
             sample = {
@@ -46,8 +45,8 @@ class ProcessHealth:
 
 
 class Monitor:
-    """Looks when told to and remembers the last looks. Values that this machine does not have are
-    missing, not zero."""
+    """Takes samples and keeps the last ones. Values that this machine does not have are missing,
+    not zero."""
 
     def __init__(self, gpu: Gpu | None) -> None:
         self._gpu = gpu
@@ -68,7 +67,7 @@ class Monitor:
         if self._utils:
             sample["gpu_util_mean_window"] = sum(self._utils) / len(self._utils)
         if not self._looked:
-            # CPU use is that since the look before.
+            # CPU use since the previous sample.
             self._looked = True
             del sample["system_cpu_percent"]
         self._last = sample
@@ -78,11 +77,11 @@ class Monitor:
         return self._last
 
     def gpu_fields(self) -> dict[str, float]:
-        """Of the last sample what is about the GPU."""
+        """GPU fields of the last sample."""
         return {name: value for name, value in self._last.items() if name.startswith("gpu_")}
 
     def close(self) -> None:
-        """Gives NVML back."""
+        """Shuts NVML down."""
         if self._gpu is not None:
             self._gpu.close()
 
@@ -95,7 +94,7 @@ class Gpu:
         self._handle = handle
 
     def look(self) -> dict[str, float]:
-        """What NVML tells about it now; questions that it does not answer are left out."""
+        """Current values from NVML; unsupported ones are left out."""
         nvml, handle = self._nvml, self._handle
         asked: dict[str, Callable[[], Any]] = {
             "gpu_util_last": lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu,
@@ -115,13 +114,13 @@ class Gpu:
         return sample
 
     def close(self) -> None:
-        """Ends this use of NVML."""
+        """Shuts NVML down."""
         self._nvml.nvmlShutdown()
 
 
 def find_gpu(device: torch.device) -> tuple[Gpu | None, str]:
-    """The GPU a run uses, and else why there is nothing to see of it. Found by its UUID: the
-    numbers of NVML and of CUDA_VISIBLE_DEVICES differ."""
+    """The GPU of a run, or why it cannot be monitored. Found by its UUID: the numbers of NVML
+    and of CUDA_VISIBLE_DEVICES differ."""
     if device.type != "cuda":
         return None, ""
     import pynvml

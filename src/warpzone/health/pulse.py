@@ -1,11 +1,11 @@
-"""The pulse of a run: what it is doing, when it last got on, and which of its steps were slow."""
+"""The pulse of a run: its phase, its last progress, and its slow steps."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-#: The run waits because somebody told it to: nothing is stuck.
+#: The run is paused by a command: not a stall.
 PAUSED = "pause"
 
 
@@ -17,30 +17,30 @@ class Pulse:
     def __init__(self) -> None:
         #: collect, learn, eval, checkpoint, pause, and at the end done, interrupt or exception.
         self.phase = "start"
-        #: time.monotonic() of the last sign of progress.
+        #: time.monotonic() of the last progress.
         self.last = time.monotonic()
         #: Steps, optimiser steps and changes of phase so far.
         self.beats = 0
         #: The newest hint or warning, until a heartbeat has carried it.
         self.message = ""
-        #: Told the seconds of every step of the rollout under way.
+        #: Called with the seconds of every step of the current rollout.
         self.on_step: Callable[[float], None] | None = None
         self._step_began = self.last
 
     def enter(self, phase: str) -> None:
-        """Something else begins."""
+        """Enters a phase."""
         self.phase = phase
         self.beat()
         if phase == "collect":
             self._step_began = self.last
 
     def beat(self) -> None:
-        """The run got on."""
+        """Records progress."""
         self.last = time.monotonic()
         self.beats += 1
 
     def step(self) -> None:
-        """All lanes have made a step of the rollout under way."""
+        """Records that all lanes have made a step of the current rollout."""
         began = self._step_began
         self.beat()
         self._step_began = self.last
@@ -49,5 +49,5 @@ class Pulse:
 
     @property
     def idle_seconds(self) -> float:
-        """Since the last sign of progress."""
+        """Seconds since the last progress."""
         return time.monotonic() - self.last

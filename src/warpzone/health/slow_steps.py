@@ -1,4 +1,4 @@
-"""Steps that take too long: one is noise, several in a short time are worth the stacks."""
+"""Detects slow steps: several within a short time trigger a dump of all stacks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from warpzone.config.health import HealthConfig
 
 class SlowSteps:
     """Counts steps slower than `--step-timeout`. When more than `--slow-step-trace-threshold` of
-    them fall into `--slow-step-trace-window` seconds, `trace` is called once; counting starts anew
-    after another window, so that a run that is slow for hours does not fill the disk with stacks
-    that say the same."""
+    them fall into `--slow-step-trace-window` seconds, `trace` is called once; counting restarts
+    after another window, so that a run that is slow for hours does not fill the disk with equal
+    stacks."""
 
     def __init__(
         self,
@@ -28,11 +28,11 @@ class SlowSteps:
         self._trace = trace
         self._now = now
         self._slow: deque[float] = deque()
-        #: Until when nothing is counted.
+        #: Nothing is counted before this time.
         self._quiet = -math.inf
 
     def add(self, seconds: float) -> None:
-        """Takes the duration of a step."""
+        """Records the duration of a step."""
         if seconds <= self._limit:
             return
         now = self._now()

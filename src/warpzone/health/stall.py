@@ -1,4 +1,4 @@
-"""A run that does not get on: the stacks say where it hangs, and it can be ended."""
+"""Detects a run without progress, writes the stacks of all threads, and can end the run."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable
 from warpzone.config.health import HealthConfig
 from warpzone.health.pulse import PAUSED, Pulse
 
-#: Seconds that a stalled run has to get on, towards its end, before it is ended the hard way. Files
-#: of a run bear that at any moment.
+#: Seconds that a stalled run has to end by itself before the process exits. A run's files survive
+#: this at any moment.
 GRACE = 30.0
 FAILED = 1
 
 
 class Stall:
-    """Looks at the pulse; told to look by a thread that does nothing else."""
+    """Checks the pulse; called by a dedicated thread."""
 
     def __init__(
         self,
@@ -27,8 +27,8 @@ class Stall:
         leave: Callable[[int], None] = os._exit,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """report: told one sentence for each stall, and once more for each `--stall-timeout` that
-        it goes on."""
+        """report: called with one sentence for each stall, and again after each further
+        `--stall-timeout`."""
         self._timeout = config.stall_timeout
         self._fail = config.fail_on_stall
         self._pulse = pulse
@@ -37,14 +37,14 @@ class Stall:
         self._now = now
         self._reported_at = -float("inf")
         self._failed_at: float | None = None
-        #: The sentence with which the run is to end, as soon as it gets on.
+        #: The reason with which the run ends as soon as it makes progress.
         self.verdict = ""
 
     def look(self) -> None:
-        """Reports a stall, and ends a run that has not ended although it was told to."""
+        """Reports a stall, and ends a run that did not end when asked to."""
         now = self._now()
         if self._failed_at is not None and now - max(self._failed_at, self._pulse.last) > GRACE:
-            self._report(f"the run did not end within {GRACE:g} s; leaving without it")
+            self._report(f"the run did not end within {GRACE:g} s; the process exits")
             self._leave(FAILED)
         idle = now - self._pulse.last
         if self._timeout == 0 or idle <= self._timeout or self._pulse.phase == PAUSED:

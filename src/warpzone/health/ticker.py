@@ -1,4 +1,4 @@
-"""Something done at intervals, in a thread of its own."""
+"""Calls a function at intervals, in its own thread."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 
 class Ticker:
-    """Calls a function every `interval` seconds until closed. What it raises of the operating
-    system's errors is told once to `failed`, and ends the ticking; the run goes on."""
+    """Calls a function every `interval` seconds until closed. An OSError is passed to `failed`
+    and ends the calls; the run continues."""
 
     def __init__(
         self,
@@ -33,6 +33,6 @@ class Ticker:
                 return
 
     def close(self) -> None:
-        """Waits for the call under way."""
+        """Stops, and waits for a call in progress."""
         self._end.set()
         self._thread.join()

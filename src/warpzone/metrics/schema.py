@@ -1,6 +1,6 @@
-"""Every field of `metrics.jsonl`: what it means, and what a bad value looks like. The reference in
-`docs/metrics.md`, the columns of the Parquet file and TensorBoard's tags are made from this table;
-a field that a run writes and that is not here fails a test."""
+"""Every field of `metrics.jsonl`: what it means, and what a bad value looks like. The reference
+in `docs/metrics.md`, the columns of the Parquet file and TensorBoard's tags are made from this
+table; a test fails for a field of a run that is missing here."""
 
 # ruff: noqa: E501 - a field is a line of the table.
 
@@ -86,7 +86,7 @@ FIELDS: tuple[Field, ...] = (
         "env",
         ("env_mean_x_pos", "Mean of the furthest x of the last 500 episodes, in pixels.", "Stays at one obstacle."),
         ("env_max_x_pos", "Largest of them.", "Stays for hundreds of updates."),
-        ("env_distance_delta_sum", "New ground of all lanes in this update's rollout, in pixels.", "0: nobody moves forward."),
+        ("env_distance_delta_sum", "New ground of all lanes in this update's rollout, in pixels.", "0: no lane moves forward."),
         ("env_shaping_raw_sum", "Sum of the shaped part of the rewards in this rollout, before the scale.", "0 with a distance weight above 0."),
         ("env_shaping_scaled_sum", "The same after the scale.", "Far above the returns: shaping is all there is."),
         ("env_shaping_last_dx", "New ground of all lanes in the rollout's last step, in pixels.", ""),
@@ -183,7 +183,7 @@ _PATTERNS = [
 
 
 def find(name: str) -> Field | None:
-    """What the schema says about a field."""
+    """The schema's entry of a field."""
     if name in _BY_NAME:
         return _BY_NAME[name]
     return next((field for pattern, field in _PATTERNS if pattern.fullmatch(name)), None)

@@ -1,4 +1,4 @@
-"""A run that obeys the commands in its folder (`run/control.py`), between two updates."""
+"""Executes the commands in a run's folder (`run/control.py`), between two updates."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ from warpzone.run.names import VIDEOS
 if TYPE_CHECKING:
     from warpzone.observers.progress import Progress
 
-#: Commands that are obeyed even while the next rollout is being collected.
+#: Commands that are executed even while the next rollout is being collected.
 AT_ONCE = ("resume", "stop", "video", *control.BOUNDS)
-#: Seconds between two looks at the inbox of a paused run.
+#: Seconds between two polls of a paused run's inbox.
 POLL = 0.2
 #: Seconds after which the state is written again, so that readers see the run is alive.
 STATE_EVERY = 5.0
 
 
 class ControlObserver(Observer):
-    """Pauses, saves, stops and changes a run as its inbox says, and writes down who asked."""
+    """Pauses, saves, stops and changes a run by the commands in its inbox, and records the
+    sender."""
 
-    # Checkpoints have called it so from the beginning.
+    # The name in existing checkpoints.
     saved_as = "Controlled"
 
     def __init__(self, maker: VideoMaker | None = None) -> None:
         self.paused = False
-        #: Values that stand in for a schedule.
+        #: Values that override a schedule.
         self.overrides: dict[str, float] = {}
         self._schedules: dict[str, Any] = {}
         self._waiting: deque[Command] = deque()
         self._maker = maker if maker is not None else VideoMaker()
-        #: The video that is being made, and who asked for it.
+        #: The video being made, and its command.
         self._video: tuple[Video, Command] | None = None
         self._written = 0.0
 
@@ -55,7 +56,7 @@ class ControlObserver(Observer):
         self._schedules = {"lr": run.learner.learning_rate, "entropy": run.learner.entropy}
         for name, value in list(self.overrides.items()):
             self._override(run, name, value)
-        # Commands to a run that is gone are not for this one.
+        # Old commands were meant for an earlier process.
         control.take(run.folder.path)
         self._say_state(run)
 
@@ -67,7 +68,7 @@ class ControlObserver(Observer):
             began = time.perf_counter()
             time.sleep(POLL)
             self._obey(run, progress)
-            # A pause is no part of the time budget.
+            # A pause does not count towards the time budget.
             run.started += time.perf_counter() - began
 
     def ended(self, run: ObservedRun, reason: str) -> None:
@@ -112,7 +113,7 @@ class ControlObserver(Observer):
             self._answer(run, command, "refused", str(error))
             progress.say(f"[control][warn] {command}: {error}")
         except OSError as error:
-            # A full disk must not end a run that only was asked to save.
+            # A failed save by command must not end the run, on a full disk for example.
             self._answer(run, command, "failed", str(error))
             progress.say(f"[control][warn] {command} failed: {error}")
         else:
@@ -135,10 +136,10 @@ class ControlObserver(Observer):
     def _stop(self, run: ObservedRun, command: Command) -> str:
         self.paused = False
         run.stop(f"asked for by {command.who}")
-        return "stops in good order"
+        return "stops after this update"
 
     def _override(self, run: ObservedRun, name: str, value: float | None) -> str:
-        """Takes a schedule's place, or gives it back."""
+        """Overrides a schedule, or restores it."""
         learner, original = run.learner, self._schedules[name]
         if value is None:
             self.overrides.pop(name, None)
@@ -154,7 +155,7 @@ class ControlObserver(Observer):
 
     # --- videos ---------------------------------------------------------------------------------
     def _start_video(self, run: ObservedRun, command: Command) -> None:
-        """Training goes on meanwhile; the answer comes when it is made."""
+        """Training continues; the answer follows when the video is ready."""
         if self._maker.making is not None:
             raise CommandError("a video is being made already")
         path = run.folder.path / VIDEOS / f"update_{run.global_update:07d}.mp4"
@@ -190,7 +191,7 @@ class ControlObserver(Observer):
             "timestamp": time.time(),
             **more,
         }
-        # Only for who looks: not worth ending a run for, on a full disk say.
+        # Only viewers need it: a failure, on a full disk for example, must not end the run.
         with contextlib.suppress(OSError):
             control.write_state(run.folder.path, state)
 

@@ -1,4 +1,4 @@
-"""A dashboard beside a run: another process, which ends with it and never slows it down."""
+"""A dashboard beside a run: a low-priority process that ends with the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpzone.config import ConfigError
 from warpzone.config.dashboard import LEAST_TOKEN, TOKEN, DashboardConfig, address, missing
 from warpzone.observers.observer import ObservedRun, Observer
 
-#: How far the dashboard stands back behind training.
+#: Niceness of the dashboard's process.
 NICE = 19
 LOCAL = ("127.0.0.1", "::1", "localhost")
 LOG = "dashboard.log"
@@ -26,7 +26,7 @@ class DashboardObserver(Observer):
             raise ConfigError(sentence)
         given = os.environ.get(TOKEN, "")
         self.token = given or secrets.token_urlsafe(24)
-        #: Who set it knows it; a terminal and its log need not.
+        #: The user who set the token knows it; it is not printed.
         self.shown = not given
         if len(self.token) < LEAST_TOKEN:
             raise ConfigError(f"{TOKEN} needs at least {LEAST_TOKEN} characters")
@@ -44,7 +44,7 @@ class DashboardObserver(Observer):
         with (logs / LOG).open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
                 words,
-                stdin=subprocess.PIPE,  # closed with this process, however it ends
+                stdin=subprocess.PIPE,  # closed when this process ends in any way
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 env={**os.environ, TOKEN: self.token},
@@ -67,7 +67,7 @@ class DashboardObserver(Observer):
 
 
 def _free_port(host: str, port: int) -> int:
-    """The port if nobody listens there; for 0, any."""
+    """The port if it is free; for 0, any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family) as probe:

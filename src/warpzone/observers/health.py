@@ -1,5 +1,4 @@
-"""Everything that watches over a run, as one observer: monitor, heartbeat, stalls, slow steps and
-hints."""
+"""The health of a run as one observer: monitor, heartbeat, stalls, slow steps and hints."""
 
 from __future__ import annotations
 
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
     from warpzone.eval.evaluate import Outcome
     from warpzone.observers.progress import Progress
 
-#: What the last line of heartbeat.jsonl says. Which of the two it was is in the last checkpoint.
+#: Phase in the last line of heartbeat.jsonl. The last checkpoint tells the two apart.
 LAST = {"normal": "done", "exception": "interrupt"}
-#: Looks at the pulse within one --stall-timeout.
+#: Polls of the pulse within one --stall-timeout.
 LOOKS = 10
 
 
 class HealthObserver(Observer):
-    """Two threads: one looks at the machine, one at the pulse, so that a driver that hangs does not
-    blind the other."""
+    """Two threads, one for the machine and one for the pulse, so that a driver that hangs does
+    not block stall detection."""
 
     def __init__(self, config: TrainConfig) -> None:
         self.config = config
@@ -80,7 +79,7 @@ class HealthObserver(Observer):
         self._end_if_stalled()
 
     def evaluated(self, run: ObservedRun, outcomes: list[Outcome]) -> None:
-        # After the last evaluation nothing else would.
+        # Nothing else writes after the last evaluation.
         self._end_if_stalled()
 
     def _end_if_stalled(self) -> None:
@@ -101,12 +100,12 @@ class HealthObserver(Observer):
             self._monitor.close()
 
     def _health(self) -> dict[str, float]:
-        """The GPU as the monitor last saw it: a heartbeat asks no driver."""
+        """The monitor's last GPU sample: a heartbeat never calls the driver."""
         gpu = self._monitor.gpu_fields() if self._monitor is not None else {}
         try:
             return {**self._process.look_at_all(), **gpu}
         except psutil.Error:
-            # A child that ends at this moment, or a system that does not tell.
+            # A child that ends right now, or a system that does not report it.
             return gpu
 
     def _tick(self, name: str, interval: float, call: Any) -> None:

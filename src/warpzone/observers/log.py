@@ -1,4 +1,4 @@
-"""A line about the run now and then, in its log."""
+"""Periodic lines about the run in its log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVERY = 10.0
 
 
 class LogObserver(Observer):
-    """Opens the log for everybody who says something, and closes it."""
+    """Opens the log of the process, and closes it."""
 
     def __init__(self) -> None:
         self._last = -EVERY

@@ -15,8 +15,8 @@ from warpzone.observers.wall import WallObserver
 
 
 def make_observers(config: TrainConfig) -> list[Observer]:
-    """In the order in which they are told: the writer comes after those who add to a row. A video
-    that is waited for at the end comes first, while everybody still looks."""
+    """In the order of their calls: the metrics writer comes after the observers that add to a
+    row. A video that is waited for at the end comes first, while the others still observe."""
     maker = VideoMaker()
     observers: list[Observer] = [maker]
     if config.video_interval:

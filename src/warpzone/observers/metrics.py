@@ -1,5 +1,5 @@
-"""The writer: completes every row and hands it to the sinks. JSONL is always one of them: the loop
-appends the row to `metrics.jsonl` right after."""
+"""Completes every row and passes it to the sinks. JSONL is always one of them: the loop appends
+the row to `metrics.jsonl` right after."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from warpzone.collect.collector import Collected
 
 ROTATED = (METRICS, EPISODES, EVALS, HEARTBEAT)
-#: Seconds between two looks for finished parts that are to be compressed.
+#: Seconds between two searches for finished parts to compress.
 COMPRESS_EVERY = 5.0
 MB = 1_000_000
 
 
 class MetricsObserver(Observer):
-    """A sink that fails says so and is left out from then on; the run goes on without it."""
+    """A sink that fails is reported and dropped; the run continues without it."""
 
     def __init__(self, config: MetricsConfig) -> None:
         self.config = config

@@ -1,4 +1,4 @@
-"""What an observer of a run is told, and what it may see of the run."""
+"""The interface of observers, and their view of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Flag(Protocol):
-    """Something that is set or not."""
+    """A flag, such as `threading.Event`."""
 
     def __bool__(self) -> bool: ...
 
@@ -27,7 +27,7 @@ class Flag(Protocol):
 class ObservedRun(Protocol):
     """A run as its observers see it; `train.loop.Run` is one."""
 
-    #: The clock at which the run would have begun without pauses; an observer that holds the run up
+    #: The clock at which the run would have begun without pauses; an observer that pauses the run
     #: moves it.
     started: float
     #: Set by an observer that needs `between`; then the next update collects nothing ahead.
@@ -63,10 +63,10 @@ class ObservedRun(Protocol):
 
     @property
     def stopping(self) -> bool:
-        """Whether somebody asked for the end."""
+        """Whether an early end was requested."""
 
     def stop(self, because: str) -> None:
-        """Ends the run in good order after the update at hand."""
+        """Ends the run after the current update."""
 
     def save(self) -> Checkpoint:
         """Writes a checkpoint."""
@@ -79,8 +79,8 @@ class ObservedRun(Protocol):
 
 
 class Observer:
-    """Told what happens in a run, in the thread that learns. Everything here does nothing; override
-    what is of interest. What an observer raises ends the run."""
+    """Called by the loop, in the thread that learns. The methods here do nothing; override what
+    is needed. An exception ends the run."""
 
     #: The name of its state in a checkpoint; the name of the class if empty.
     saved_as = ""
@@ -89,24 +89,24 @@ class Observer:
         """The run has its folder and is about to collect."""
 
     def updated(self, run: ObservedRun, row: dict[str, Any], collected: Collected) -> None:
-        """An update is done. `row` is its metrics; what is added to it is written down as well."""
+        """An update is done. `row` holds its metrics; added keys are written as well."""
 
     def between(self, run: ObservedRun, progress: Progress) -> None:
-        """The update is written down and the next one has not begun. Time spent here counts for
+        """The update is written and the next one has not begun. Time spent here counts for
         neither."""
 
     def evaluated(self, run: ObservedRun, outcomes: list[Outcome]) -> None:
         """The agent was evaluated."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it: tensors, numbers and text in lists and dictionaries."""
+        """Its state for a checkpoint: tensors, numbers and text in lists and dictionaries."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from `state_dict`, before `started`; empty where nothing was saved."""
+        """Restores `state_dict`, before `started`; empty where nothing was saved."""
 
     def ended(self, run: ObservedRun, reason: str) -> None:
-        """The run is over: `normal`, `interrupt` or `exception`. Called once, whatever happened."""
+        """The run has ended: `normal`, `interrupt` or `exception`. Called exactly once."""
 
     @classmethod
     def key(cls) -> str:

@@ -16,7 +16,7 @@ from warpzone.run.journal import note
 
 
 class Progress:
-    """A table on a terminal, a line now and then elsewhere."""
+    """A table on a terminal, periodic lines elsewhere."""
 
     LINE_EVERY = 10.0
 
@@ -51,7 +51,7 @@ class Progress:
             print(line(row), file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
-        """A sentence above the table."""
+        """Prints a sentence above the table."""
         note(text)
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
@@ -81,7 +81,7 @@ class Progress:
         if row["updates_skipped"]:
             skipped = f"{row['updates_skipped']:,.0f} optimiser steps"
             table.add_row("skipped", f"{skipped}: their loss or gradient was not finite")
-        # Of the update: what is collected while learning comes on top.
+        # Shares of the update; collecting while learning is not included.
         shares = [(k[5:], v) for k, v in row.items() if k.startswith("time_") and v is not None]
         split = (f"{name} {seconds * row['updates_per_sec']:.0%}" for name, seconds in shares)
         table.add_row("time split", ", ".join(split))

@@ -15,15 +15,14 @@ from warpzone.run.names import VIDEOS
 if TYPE_CHECKING:
     from warpzone.observers.progress import Progress
 
-#: Steps without new ground that end a video; nobody wants to watch more of it.
+#: Steps without new ground that end a video.
 STUCK_AFTER = 100
 SCALE = 2
 
 
 class VideoObserver(Observer):
-    """Has one episode of the newest weights written down while training goes on. Stages and start
-    delays take turns, so that videos are not all of the same one. A video that comes due while
-    another one is being made is left out."""
+    """Records one episode of the newest weights while training continues. Stages and start
+    delays alternate. A video that is due while another one is being made is skipped."""
 
     def __init__(self, interval: int, overlay: str, maker: VideoMaker | None = None) -> None:
         parse_parts(overlay)
@@ -35,7 +34,7 @@ class VideoObserver(Observer):
         self._count = 0
 
     def started(self, run: ObservedRun) -> None:
-        # A run that goes on has its older videos.
+        # A resumed run has older videos.
         self._count = run.global_step // self._interval
         self._next = (self._count + 1) * self._interval
 
@@ -49,7 +48,7 @@ class VideoObserver(Observer):
         name = f"step_{run.global_step:010d}.mp4"
         making = self._maker.making
         if making is not None:
-            progress.say(f"[video] {name} is left out: {making.name} is still being made")
+            progress.say(f"[video] {name} is skipped: {making.name} is still being made")
             return
         try:
             path = run.folder.path / VIDEOS / name

@@ -1,5 +1,5 @@
-"""Videos that are made while a run goes on: each in a process of its own, which has the weights of
-its moment in a file, a low priority, and nothing in common with training."""
+"""Makes videos during training: each in its own low-priority process, from a file with the
+weights of that update."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from safetensors.torch import save
 from warpzone.observers.observer import ObservedRun, Observer
 from warpzone.run.names import CONFIG, VIDEOS, WEIGHTS
 
-#: What makes a video, before the words of `warpzone video`.
+#: The command that makes a video, without the arguments of `warpzone video`.
 MAKER = (sys.executable, "-m", "warpzone.run.behind", "warpzone.cli.main", "video")
-#: Where a video is made, beside those that are finished; the process that made it comes next.
+#: Name of a temporary folder beside the finished videos; the process id follows.
 PLACE = ".film-"
-#: Seconds after which a video is given up: much, because it only gets the time that training
-#: leaves; then the seconds that a run which is over still waits for it.
+#: Time-out of a video in seconds: long, because it only gets the time that training leaves; then
+#: the time-out at the end of a run.
 LONGEST = 3600.0
 LONGEST_AT_END = 300.0
-#: Seconds between two looks at a video that is waited for.
+#: Seconds between two polls while waiting for a video.
 LOOK_EVERY = 0.1
 
 
 @dataclass(frozen=True)
 class Made:
-    """What became of a video: what it shows, or why there is none."""
+    """Result of a video: what it shows, or why it failed."""
 
     good: bool
     text: str
 
 
 class Video:
-    """A video that is being made."""
+    """A video in progress."""
 
     def __init__(self, run: ObservedRun, path: Path, words: Sequence[str]) -> None:
-        """Writes the weights down and starts; `words` are flags of `warpzone video`."""
+        """Writes the weights and starts the process; `words` are flags of `warpzone video`."""
         self.path = path
         self.made: Made | None = None
         path.parent.mkdir(exist_ok=True)
@@ -70,7 +70,7 @@ class Video:
                 stdout=out,
                 stderr=err,
                 env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-                # Ctrl-C is for the run, which then ends its video.
+                # Ctrl-C goes to the run, which then ends its video.
                 process_group=0,
             )
 
@@ -79,7 +79,7 @@ class Video:
         return self._place / f"video{self.path.suffix}"
 
     def look(self) -> Made | None:
-        """What became of it; None while it is being made."""
+        """The result; None while it is being made."""
         if self.made is None:
             code = self._process.poll()
             if code is not None:
@@ -89,14 +89,14 @@ class Video:
         return self.made
 
     def cancel(self, why: str) -> None:
-        """Ends it at once and leaves nothing of it behind."""
+        """Kills the process and removes its files."""
         if self.made is None:
             self._process.kill()
             self._process.wait()
             self._finish(Made(False, why))
 
     def end(self, run: ObservedRun, reason: str) -> Made:
-        """At the end of a run: waits for it if all went well, and else does without it."""
+        """At the end of a run: waits for the video after a normal end, and cancels it otherwise."""
         if reason != "normal":
             self.cancel("the run ended first")
         began = time.monotonic()
@@ -111,7 +111,7 @@ class Video:
                     time.sleep(LOOK_EVERY)
         finally:
             self.cancel("the run was interrupted")
-        # The run did not take longer for it.
+        # Not counted as part of the run.
         run.started += time.monotonic() - began
         return made
 
@@ -134,23 +134,24 @@ class Video:
 
 
 class VideoMaker(Observer):
-    """One video at a time, whoever asks for it."""
+    """Makes one video at a time."""
 
     def __init__(self) -> None:
         self._video: Video | None = None
 
     @property
     def making(self) -> Path | None:
-        """The video that is being made."""
+        """The video in progress."""
         return self._video.path if self._video is not None and self._video.look() is None else None
 
     def start(self, run: ObservedRun, path: Path, words: Sequence[str]) -> Video:
-        """Only while none is being made. Raises OSError where it cannot be started."""
+        """Starts a video; none may be in progress. Raises OSError if the process cannot be
+        started."""
         self._video = Video(run, path, words)
         return self._video
 
     def started(self, run: ObservedRun) -> None:
-        """Takes away what a run that was killed was making."""
+        """Removes what a killed run left behind."""
         for place in (run.folder.path / VIDEOS).glob(f"{PLACE}*-*"):
             if not _alive(place.name.removeprefix(PLACE).partition("-")[0]):
                 shutil.rmtree(place, ignore_errors=True)

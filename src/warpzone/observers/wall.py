@@ -1,5 +1,5 @@
-"""Pictures of some lanes at play, for who looks at the run: the newest steps of the newest rollout,
-as the network saw them, in one file that is replaced whole."""
+"""Pictures of some lanes for viewers of the run: the newest steps of the newest rollout, as the
+network saw them, in one file that is replaced atomically."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from warpzone.run.names import WALL, WALL_PICTURES, WALL_WANTED
 if TYPE_CHECKING:
     from warpzone.collect.collector import Collected
 
-#: Seconds after which a touch of the wanted file means nothing any more.
+#: Seconds after which a touch of the request file expires.
 WANTED_FOR = 10.0
 #: Seconds between two files, at least.
 LEAST_GAP = 0.5
@@ -32,8 +32,8 @@ MOST_PIXELS = 16_000_000
 
 
 class WallObserver(Observer):
-    """Writes `wall/latest.bin`: a line of JSON, then uint8 pictures [steps, lanes, height, width].
-    Costs a look at a file's time for each update while nobody looks."""
+    """Writes `wall/latest.bin`: a line of JSON, then uint8 pictures [steps, lanes, height,
+    width]. Without viewers it costs one stat of a file for each update."""
 
     def __init__(self, lanes: int, rate: float) -> None:
         self.lanes = lanes
@@ -48,7 +48,7 @@ class WallObserver(Observer):
         gap = min(now - self._last, 60.0) if self._last else 0.0
         self._last = now
         self._count += 1
-        # Pictures are not worth ending a run for, on a full disk say.
+        # A failure to write pictures, on a full disk for example, must not end the run.
         with contextlib.suppress(OSError):
             write_wall(run, collected, self.lanes, max(1, round(self.rate * gap)), self._count)
 
@@ -82,13 +82,13 @@ def write_wall(run: ObservedRun, collected: Collected, lanes: int, steps: int, n
     text = json.dumps(header).encode() + b"\n"
     folder = run.folder.path / WALL
     temporary = folder / f".{WALL_PICTURES}"
-    # Not flushed to the disk: a picture is worth nothing after a crash.
+    # Not flushed to the disk: a picture is worthless after a crash.
     temporary.write_bytes(text + frames.tobytes())
     temporary.replace(folder / WALL_PICTURES)
 
 
 def gray(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Shades of what has its red, green and blue one below the other, [..., 3 * height, width]."""
+    """Gray levels of planar RGB, [..., 3 * height, width]."""
     red, green, blue = np.split(frames.astype(np.uint16), 3, -2)
     return ((77 * red + 150 * green + 29 * blue) >> 8).astype(np.uint8)
 
@@ -97,7 +97,7 @@ def _place(run: ObservedRun, lane: int) -> dict[str, Any]:
     for group in run.collector.groups:
         if group.lanes.start <= lane < group.lanes.stop:
             info = group.info[lane - group.lanes.start]
-            # Not where it began, which the whole game has no number for, but where it is.
+            # The current stage, not the first one, which a whole game does not have.
             world, stage, x = (int(info[COLUMN[name]]) for name in ("world", "stage", "x_pos"))
             return {"stage": f"{world}-{stage}", "x": x}
     raise IndexError(f"there is no lane {lane}")

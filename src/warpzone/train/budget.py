@@ -1,4 +1,4 @@
-"""How far a run is, and how far it may go."""
+"""Progress and limits of a run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 
 from warpzone.config import ConfigError, TrainConfig
 
-#: Longer than this on a CPU is a mistake more often than a plan.
+#: A longer run on a CPU is more often a mistake than intended.
 CPU_HOURS = 12.0
 
 
 class EndlessError(ConfigError):
-    """A run that would take too long here."""
+    """A run that would take too long on this machine."""
 
 
 class Budget:
@@ -33,7 +33,7 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Since the run began."""
+        """Seconds since the run began."""
         return time.perf_counter() - self.started
 
     @property
@@ -42,7 +42,7 @@ class Budget:
         return self.global_step / self.max_steps
 
     def begin(self) -> None:
-        """GPU time counts from now on."""
+        """Starts counting GPU time."""
         self._charged = time.perf_counter()
 
     def count_update(self) -> None:
@@ -58,7 +58,7 @@ class Budget:
         self._charged = now
 
     def spent(self, ahead: int = 0) -> bool:
-        """Whether nothing is left, or will be after `ahead` more updates."""
+        """Whether the budget is used up, or will be after `ahead` more updates."""
         config = self._config
         if config.max_cost_gpu_hours and self.gpu_seconds > config.max_cost_gpu_hours * 3600:
             return True
@@ -75,12 +75,13 @@ class Budget:
         return min(steps, max(0.0, self._config.max_time * 60 - self.seconds))
 
     def refuse_endless(self, rate: float) -> None:
-        """After the second update the speed is known: a run of days on the CPU ends."""
+        """Called after the second update, when the speed is known: refuses a run of days on the
+        CPU."""
         if self.global_update != 2 or self._on_gpu:
             return
         hours = self.left(rate) / 3600
         if hours > CPU_HOURS and os.environ.get("MARIO_ALLOW_CPU_AUTO") != "1":
             raise EndlessError(
                 f"at {rate:.0f} steps/s this run would take {hours:.0f} hours on the CPU; lower "
-                "--max-steps, choose a smaller network, or set MARIO_ALLOW_CPU_AUTO=1 to go on"
+                "--max-steps, choose a smaller network, or set MARIO_ALLOW_CPU_AUTO=1 to continue"
             )

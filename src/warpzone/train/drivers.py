@@ -1,4 +1,4 @@
-"""Who collects and who learns, and when: serial is the reference, overlapped is faster."""
+"""Two drivers of updates: serial, the reference, and overlapped, which is faster."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from warpzone.observers.progress import Progress
     from warpzone.train.loop import Run
 
-#: Python's turn when two threads want it: the collector must not wait for the learner's launches.
+#: Switch interval of Python's threads: the collector must not wait for the learner's launches.
 SWITCH_SECONDS = 5e-5
 
 
 class Driver(ABC):
-    """Makes a run's updates, one after the other, until it is done."""
+    """Makes the updates of a run until it is done."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -32,11 +32,11 @@ class Driver(ABC):
     @property
     @abstractmethod
     def ahead(self) -> bool:
-        """Whether a rollout for a later update is under way."""
+        """Whether a rollout for a later update is in progress."""
 
     @abstractmethod
     def rest(self) -> None:
-        """Waits for what is under way."""
+        """Waits for the rollout in progress."""
 
     def play(self) -> Collected:
         """A rollout of the newest policy."""
@@ -45,8 +45,8 @@ class Driver(ABC):
         return collected
 
     def hand_over(self) -> int:
-        """Before a rollout: weights, noise, and what lanes are told. Returns the updates that the
-        policy has seen."""
+        """Before a rollout: updates weights, noise and lane settings. Returns the updates that
+        the policy has learned from."""
         run = self._run
         run.policies.hand_over()
         run.collector.prepare(run.global_step)
@@ -86,7 +86,7 @@ class Overlapped(Driver):
 
     def rest(self) -> None:
         if self._coming is not None:
-            self._coming.exception()  # Whoever takes the rollout hears of it.
+            self._coming.exception()  # Raised again where the rollout is taken.
 
     def drive(self, progress: Progress) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -97,7 +97,7 @@ class Overlapped(Driver):
     def hand_over(self) -> int:
         version = super().hand_over()
         if self._run.device.type == "cuda":
-            # The collector works on a stream of its own, and must find all of this done.
+            # The collector works on a stream of its own, and must see all of this completed.
             torch.cuda.synchronize()
         return version
 
@@ -115,8 +115,9 @@ class Overlapped(Driver):
         return collected
 
     def _pausing(self) -> bool:
-        """Whether the update at hand is followed by an evaluation or a checkpoint, or by what an
-        observer wants to do while nothing is under way: then nothing is missing in a checkpoint."""
+        """whether the current update is followed by an evaluation or a checkpoint, or by an
+        observer that needs `between`: then no rollout is in progress, and a checkpoint is
+        complete."""
         run = self._run
         coming = run.global_step + run.config.steps_per_update
         due = run.evaluator.due(coming) or run.saver.due(run.global_update + 1)

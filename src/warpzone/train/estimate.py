@@ -1,5 +1,5 @@
-"""What a run will take: memory, counted on tensors without contents, and time, from a moment of
-each part. Nothing of the run's size is allocated here."""
+"""Estimates memory, counted on meta tensors, and time, from a short measurement of each part.
+Nothing of the run's size is allocated here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ META = torch.device("meta")
 LANE_BYTES = 16 << 10
 #: AdamW's two moments and the gradient, for each parameter.
 COPIES_TO_LEARN = 3
-#: Weights beyond this are not allocated to see what they leave behind; they speak for themselves.
+#: Networks beyond this size are not run on meta tensors; their weights dominate.
 MOST_TO_BUILD = 1 << 30
 #: Tensors count their elements in 63 bits.
 MOST_ELEMENTS = 1 << 62
@@ -33,7 +33,7 @@ MOST_ELEMENTS = 1 << 62
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes by what they are for."""
+    """Bytes by purpose."""
 
     parameters: int
     device: dict[str, int] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Memory:
 
 
 def count_memory(config: TrainConfig) -> Memory:
-    """What a run holds on the device and on the host. On a machine without CUDA both are one."""
+    """Memory of a run on the device and on the host. On a machine without CUDA both are one."""
     _refuse_uncountable(config)
     actions = len(action_table(config.actions).masks)
     with META:
@@ -50,7 +50,7 @@ def count_memory(config: TrainConfig) -> Memory:
         actor = Actor(config, agent, config.num_envs // config.groups, META)
     weights = _bytes(agent.parameters())
     parameters = sum(parameter.numel() for parameter in agent.parameters())
-    # Averaged weights, and those that play while others learn.
+    # Averaged weights, and the acting copy.
     copies = 1 + COPIES_TO_LEARN + (config.ema > 0) + config.overlap_collect
     on_host = ("rewards", "terminated", "truncated", "forced", "age")
     tensors = [(name, part) for store in stores for name, part in vars(store).items()]
@@ -104,7 +104,7 @@ def _compare(parts: dict[str, int], free: int | None, where: str) -> None:
 
 
 def free_host_memory() -> int | None:
-    """Bytes that can still be had, by the kernel's and the container's account; None if unknown."""
+    """Free bytes according to kernel and container; None if unknown."""
     found = []
     info = Path("/proc/meminfo")
     if info.exists():
@@ -154,8 +154,8 @@ def _refuse_uncountable(config: TrainConfig) -> None:
 
 
 def _activations(config: TrainConfig, agent: Agent) -> int:
-    """What a minibatch leaves behind on its way forward, and again on its way back: that of one
-    step (of one lane, with a memory), as often as there are. Of a huge network, the last layer."""
+    """Activations and gradients of a minibatch: those of one step (of one lane, with a memory),
+    times their number. Of a huge network, the last layer."""
     if _bytes(agent.parameters()) > MOST_TO_BUILD:
         return config.minibatch * config.hidden_size * 8
     held = 0

@@ -17,7 +17,7 @@ from warpzone.train.budget import Budget
 
 
 class Evaluator:
-    """Evaluates agents and writes down what came of it."""
+    """Evaluates agents and records the outcomes."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Evaluator:
         *,
         each_step: Callable[[], None],
     ) -> None:
-        """each_step: called often while episodes are played; what it raises ends an evaluation."""
+        """each_step: called often while episodes are played; an exception ends the evaluation."""
         self._config = config
         self._budget = budget
         self._folder = folder
@@ -46,7 +46,7 @@ class Evaluator:
 
     @property
     def up_to_date(self) -> bool:
-        """Whether the weights as they are have been evaluated."""
+        """Whether the current weights have been evaluated."""
         return bool(self.outcomes) and self.evaluated_at == self._budget.global_step
 
     @property
@@ -69,8 +69,8 @@ class Evaluator:
     def evaluate(
         self, agent: Agent, progress: Progress, tell: Callable[[list[Outcome]], None]
     ) -> None:
-        """Plays all episodes, keeps the weights, and the best ones beside them. `tell` hears of the
-        outcomes, unless an earlier session of the run has made this evaluation."""
+        """Plays all episodes, keeps the weights, and the best ones beside them. `tell` is called
+        with the outcomes, unless an earlier session of the run has made this evaluation."""
         step = self._budget.global_step
         known = self._recall(step)
         self.outcomes = known or evaluate(
@@ -99,8 +99,8 @@ class Evaluator:
         return (self._budget.global_step // every + 1) * every
 
     def _recall(self, step: int) -> list[Outcome]:
-        """The evaluation that an earlier session of the run made at the step it was resumed at: it
-        may have been written down after the checkpoint."""
+        """The evaluation that an earlier session of the run made at the step it was resumed at:
+        it may have been written after the checkpoint."""
         if step != self._budget.resumed_at:
             return []
         names = {field.name for field in dataclasses.fields(Outcome)}

@@ -1,4 +1,4 @@
-"""What a run gives up when memory runs out, one rung at a time."""
+"""Reduces a run step by step when memory runs out."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import torch
 
 from warpzone.config import ConfigError, TrainConfig
 
-#: No rung goes below these.
+#: Lower bounds.
 LEAST_MINIBATCH = 32
 LEAST_ROLLOUT = 16
 LEAST_LANES = 8
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether memory, of the GPU or of the host, is what was missing."""
+    """Whether an error means that GPU or host memory ran out."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    # The CPU's allocator has no class of its own for it.
+    # The CPU allocator has no exception class of its own.
     text = str(error)
     return isinstance(error, RuntimeError) and (
         "can't allocate memory" in text or "not enough memory" in text
@@ -26,9 +26,9 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def rungs(config: TrainConfig) -> Iterator[tuple[str, TrainConfig]]:
-    """Ever smaller configurations, each with what it gives up. First minibatches are halved, their
-    gradients added up to the same optimiser step, which changes nothing but speed; then rollouts
-    are halved, then lanes, and then it begins again with minibatches."""
+    """Ever smaller configurations, each with the name of what was reduced. First minibatches are
+    halved, their gradients added up to the same optimiser step, which changes nothing but speed;
+    then rollouts are halved, then lanes, and then it begins again with minibatches."""
     while True:
         before = config
         for what, smaller in (

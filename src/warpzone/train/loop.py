@@ -1,4 +1,4 @@
-"""The main path of a run: collect, learn, write down, look."""
+"""The main path of a run: collect, learn, record, observe."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class Run:
         start: Start | None = None,
         interrupt: Stop | None = None,
     ) -> None:
-        """start: what it resumes from; interrupt: set by signals, ends the run in good order."""
+        """start: what it resumes from; interrupt: set by signals, ends the run after the current
+        update."""
         self.config = config
         self.observers = tuple(observers)
         self.interrupt = interrupt if interrupt is not None else Stop()
@@ -67,18 +68,18 @@ class Run:
         self.native = native.load(self.rom)
         self.policies = Policies(config, self.device)
         start = start if start is not None else Start()
-        #: The agent whose weights it begins with; empty if there is none.
+        #: The agent whose weights it starts with; empty without --init.
         self.begun_with = load_initial(self.policies.agent, config) if not start.checkpoint else {}
         self.learner = Learner(config, self.policies.agent, self.device)
-        #: What the run is doing, for those who watch it.
+        #: Phase and progress, for observers.
         self.pulse = self.learner.pulse = Pulse()
-        #: Why somebody asked for the end; empty if nobody did.
+        #: Reason of a requested end; empty if none was requested.
         self._stop_because = ""
         #: Set by an observer that needs `between`; then the next update collects nothing ahead.
         self.rest_wanted = False
         #: Whether lanes and weights are those between two updates.
         self.between = True
-        # What is open is closed again if the rest cannot be made.
+        # Opened parts are closed if a later one fails.
         with ExitStack() as undo:
             groups = make_groups(config, self.rom, self.native, self.device)
             undo.callback(groups.close)
@@ -91,7 +92,7 @@ class Run:
                 config, self.budget, self.folder, self.rom, self.native, each_step=self._alive
             )
             self.saver = Saver(self)
-            #: What could not be taken up of the checkpoint that the run resumes from.
+            #: Parts of the checkpoint that could not be restored.
             self.notes = self.saver.begin(start)
             undo.pop_all()
         self.driver: Driver = Overlapped(self) if config.overlap_collect else Serial(self)
@@ -99,8 +100,8 @@ class Run:
 
     # --- the path -------------------------------------------------------------------------------
     def train(self, progress: Progress) -> Result:
-        """Runs to the end of the budget, evaluates, and says what came of it. However it ends, a
-        checkpoint says so."""
+        """Runs to the end of the budget, evaluates, and returns the result. Writes a last
+        checkpoint, however the run ends."""
         reason: Reason = "exception"
         refused = False
         try:
@@ -135,7 +136,7 @@ class Run:
         self.driver.drive(progress)
 
     def update(self, collect: Callable[[], Collected], progress: Progress) -> None:
-        """One rollout, learned from, written down and looked at."""
+        """One update: a rollout, learned from, recorded and observed."""
         times = self.recorder.begin()
         self.between = False
         collected = collect()
@@ -183,28 +184,28 @@ class Run:
         self.interrupt.check()
 
     def save(self, reason: Reason = "normal") -> Checkpoint:
-        """Writes a checkpoint of the run as it is between two updates. A rollout that is under way
-        is waited for: a run that resumes from here does without it."""
+        """Writes a checkpoint of the run as it is between two updates. Waits for a rollout in
+        progress, which is not part of the checkpoint."""
         self.driver.rest()
         return self.saver.save(reason)
 
     # --- the end --------------------------------------------------------------------------------
     def stop(self, because: str) -> None:
-        """Ends the run in good order after the update at hand."""
+        """Ends the run after the current update."""
         self._stop_because = because
 
     @property
     def stopping(self) -> bool:
-        """Whether somebody asked for the end."""
+        """Whether an early end was requested."""
         return bool(self._stop_because)
 
     def _end(self, reason: Reason, refused: bool) -> None:
         with ExitStack() as stack:
             if refused:
-                # Whoever was told no gets no run that the next --resume would go on with.
+                # A refused start leaves no run that the next --resume would find.
                 stack.callback(self.folder.discard)
-            # Everybody hears of the end, whatever happens to the one before; only then may another
-            # process write here.
+            # Every observer is called, even if another one fails; only then may another process
+            # write here.
             stack.callback(self.close)
             for observer in reversed(self.observers):
                 stack.callback(observer.ended, self, reason)
@@ -213,7 +214,7 @@ class Run:
                 self.saver.save_last(reason)
 
     def close(self) -> None:
-        """Ends the engine's threads and lets go of the folder. Closing twice does no harm."""
+        """Ends the engine's threads and releases the folder. Closing twice is allowed."""
         self.collector.close()
         self.folder.close()
 

@@ -15,8 +15,7 @@ from warpzone.model.spec import model_spec
 
 
 class Policies:
-    """One agent that plays and learns; if it does both at once, a copy of it plays, one update
-    behind."""
+    """One agent that plays and learns; with overlap an acting copy plays, one update behind."""
 
     def __init__(self, config: TrainConfig, device: torch.device) -> None:
         torch.manual_seed(stream_seed(config.seed, "weights"))

@@ -1,4 +1,4 @@
-"""What is written down of an update: its metrics row, and the episodes that ended in it."""
+"""Records updates: the metrics row, and the episodes that ended."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ REPLAY_LINE_EVERY = 10.0
 
 
 class Times:
-    """When an update began, had its rollout, and had learned from it; and how long writing down the
-    update before took, which counts into this one."""
+    """When an update began, had its rollout, and had learned from it; and the time to record the
+    previous update, which counts into this one."""
 
     def __init__(self, log: float) -> None:
         self.log = log
         self._marks = [time.perf_counter()]
 
     def mark(self) -> None:
-        """The part at hand is over, and the next one begins."""
+        """Ends the current part and begins the next."""
         self._marks.append(time.perf_counter())
 
     @property
@@ -73,8 +73,8 @@ class Recorder:
         return Times(self._log_seconds)
 
     def row(self, losses: dict[str, float], collected: Collected, times: Times) -> dict[str, Any]:
-        """Counters, speeds, losses, episodes, and whose the seconds were; of the update that was
-        counted last."""
+        """The row of the latest update: counters, speeds, losses, episodes, and seconds by
+        owner."""
         config, budget = self._config, self._budget
         rate = config.steps_per_update / times.elapsed
         owners = self._owners(collected, times)
@@ -96,7 +96,7 @@ class Recorder:
     def write(
         self, row: dict[str, Any], collected: Collected, progress: Progress, times: Times
     ) -> None:
-        """Into the run's files and onto the display."""
+        """Writes the row to the run's files and to the display."""
         if self._budget.global_update % self._config.log_interval == 0:
             self._folder.append(METRICS, [row])
         step = {"global_step": self._budget.global_step}
@@ -107,7 +107,7 @@ class Recorder:
         self._log_seconds = times.since
 
     def _say_replay(self, progress: Progress) -> None:
-        """The state of the replay, now and then."""
+        """Prints the state of the replay at intervals."""
         seconds = self._budget.seconds
         if self._replaying is not None and seconds - self._replay_line > REPLAY_LINE_EVERY:
             self._replay_line = seconds

@@ -1,4 +1,4 @@
-"""A run as a checkpoint, and a checkpoint as a run again."""
+"""Turns a run into a checkpoint, and a checkpoint into a run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from warpzone.train.loop import Run
 
 GIB = 2**30
-#: What a run counts, by the name it has in a checkpoint and in the part that counts it.
+#: Counters of a run: their name in a checkpoint, and in the part that counts.
 BUDGET_COUNTERS = ("global_step", "global_update", "gpu_seconds")
 EVALUATOR_COUNTERS = ("best_clears", "best_update")
 
 
 class Saver:
-    """Knows when a checkpoint of a run is due, writes it, and takes one up."""
+    """Decides when a checkpoint is due, writes it, and restores one."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -36,12 +36,12 @@ class Saver:
         self.reserve = Reserve(run.folder.checkpoints)
         #: Of the newest checkpoint here; -1 while there is none.
         self.update = -1
-        #: What writing the last one took.
+        #: Seconds to write the last one.
         self.seconds = 0.0
         self._since = time.monotonic()
 
     def begin(self, start: Start) -> list[str]:
-        """From nothing or from a checkpoint; says what of it could not be taken up."""
+        """Starts from the beginning or from a checkpoint; returns what could not be restored."""
         run, found, at_home = self._run, start.checkpoint, start.folder is not None
         notes = []
         if found is not None:
@@ -56,7 +56,7 @@ class Saver:
         }
         add_session(run.folder.path, run.device, run.rom, source)
         if found is not None and not at_home:
-            # From now on the new folder has all that the run needs.
+            # The new folder is complete from now on.
             self.save()
         if not at_home:
             run.folder.write_config(run.config)
@@ -75,9 +75,10 @@ class Saver:
     def save(
         self, reason: Reason = "normal", *, lanes: bool = True, last: bool = False
     ) -> Checkpoint:
-        """Writes everything, the lanes only if they are between two rollouts. Of an update that has
-        a checkpoint already, only the reason is new: what is there was written between two updates,
-        and this may be in the middle of one. The last one may use up the disk."""
+        """Writes everything, the lanes only if they are between two rollouts. If the update has
+        a checkpoint already, only the reason is rewritten: the existing one was written between
+        two updates, and this call may be in the middle of one. The last checkpoint may use the
+        space kept back."""
         run = self._run
         run.pulse.enter("checkpoint")
         began = time.perf_counter()
@@ -118,8 +119,8 @@ class Saver:
         return self.checkpoints.write(snapshot, spare=0)
 
     def save_last(self, reason: Reason) -> None:
-        """The last checkpoint. Where none can be written the one before stays, and what is heard of
-        is what ended the run."""
+        """The last checkpoint. If it cannot be written, the previous one stays, and the error
+        that ended the run is reported."""
         run = self._run
         if reason == "exception":
             say(f"[train][warn] interrupted by a failure at step {run.global_step:,}")
@@ -147,8 +148,8 @@ class Saver:
         return self.checkpoints.commit(there.with_reason(reason))
 
     def restore(self, checkpoint: Checkpoint, *, at_home: bool) -> list[str]:
-        """Puts a checkpoint into the run; says what of it could not be taken up. `at_home`: it is
-        one of this run's own."""
+        """Restores a checkpoint; returns what could not be restored. `at_home`: it is one of
+        this run's own."""
         run = self._run
         run.agent.load_state_dict(checkpoint.read_weights(run.agent.state_dict()))
         try:
@@ -160,7 +161,8 @@ class Saver:
             raise CheckpointError(text) from error
         if at_home:
             self.update = run.global_update
-            # The life before may have died between the checkpoint and the word of the latest.
+            # The previous process may have died between writing the checkpoint and the latest
+            # side-car.
             if not self.checkpoints.is_latest(checkpoint.sidecar):
                 self.checkpoints.commit(checkpoint.sidecar)
         return notes
@@ -200,7 +202,7 @@ def _best(run: Run) -> dict[str, int]:
 
 
 def _collector(run: Run, lanes: bool) -> dict[str, Any]:
-    """Without the lanes where they cannot be saved: they will start anew."""
+    """Leaves out lanes that cannot be saved: they start again."""
     try:
         return run.collector.state_dict(lanes=lanes)
     except (RuntimeError, ValueError):
@@ -208,7 +210,7 @@ def _collector(run: Run, lanes: bool) -> dict[str, Any]:
 
 
 def load_state(run: Run, state: Mapping[str, Any]) -> list[str]:
-    """Takes up what `state_of` gave; the weights are there already."""
+    """Restores the result of `state_of`; the weights are loaded already."""
     notes: list[str] = []
     budget, evaluator, policies = run.budget, run.evaluator, run.policies
     for part, names in ((budget, BUDGET_COUNTERS), (evaluator, EVALUATOR_COUNTERS)):
@@ -248,7 +250,7 @@ def _load_replay(run: Run, saved: dict[str, Any] | None) -> list[str]:
 
 
 def random_state() -> dict[str, Any]:
-    """The generators that belong to nobody. Those of the run are with their owners."""
+    """The global RNG state. Other generators are saved with their owners."""
     kind, keys, place, has_gauss, cached = np.random.get_state(legacy=True)
     version, numbers, gauss = random.getstate()
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
@@ -261,7 +263,7 @@ def random_state() -> dict[str, Any]:
 
 
 def load_random_state(state: Mapping[str, Any]) -> None:
-    """Goes on with them. A GPU that was not there before keeps its own."""
+    """Restores the global RNG state. A GPU that was not present before keeps its own."""
     torch.set_rng_state(state["torch"])
     if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state["cuda"])

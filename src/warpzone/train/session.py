@@ -1,5 +1,4 @@
-"""From a configuration to the end of a run: where it begins, and what happens when memory runs
-out."""
+"""Runs a configuration to its end: finds the checkpoint to resume, and retries with less memory."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ Watch = Callable[[TrainConfig], Sequence[Observer]]
 
 
 def begin(config: TrainConfig, watch: Watch, stop: Stop) -> Run:
-    """A run, from the checkpoint that `config.resume` asks for. One that cannot be used after all
-    is passed over like those that look wrong from outside."""
+    """A run, from the checkpoint that `config.resume` asks for. A checkpoint that fails to load
+    is skipped like one that is invalid."""
     passed: set[Path] = set()
     while True:
         start = find_start(config, say, passed)
@@ -41,7 +40,7 @@ def begin(config: TrainConfig, watch: Watch, stop: Stop) -> Run:
 
 
 def train(config: TrainConfig, watch: Watch, stop: Stop, learn: Callable[[Run], Result]) -> Result:
-    """Runs to the end; with `auto_mem`, on ever less memory if need be."""
+    """Runs to the end; with `auto_mem`, with reduced sizes if memory runs out."""
     if config.auto_mem and config.resume != "never" and not config.resume_relax_match:
         config = _as_left(config)
     ladder = rungs(config)
@@ -54,7 +53,7 @@ def train(config: TrainConfig, watch: Watch, stop: Stop, learn: Callable[[Run], 
             if not (config.auto_mem and out_of_memory(error)):
                 raise
             config = _next_rung(config, ladder, run, error)
-        # The failed run's tensors must be gone before the next one asks for its own.
+        # The failed run's tensors must be freed before the next one allocates its own.
         run = None
         gc.collect()
         if torch.cuda.is_available():
@@ -62,7 +61,7 @@ def train(config: TrainConfig, watch: Watch, stop: Stop, learn: Callable[[Run], 
 
 
 def _as_left(config: TrainConfig) -> TrainConfig:
-    """The same command, given again, goes on with what memory allowed before."""
+    """The same command, repeated, resumes with the sizes that fitted before."""
     saved = saved_config(config)
     for _, smaller in rungs(config):
         if saved is not None and not describe(smaller, saved):
@@ -84,7 +83,7 @@ def _next_rung(
     say(f"[train][warn] memory ran out ({text}); smaller {what}: {describe(config, smaller)}")
     if run is None:
         return smaller
-    # In the same folder, from the checkpoint that the failure left, whatever was asked for first.
+    # In the same folder, from the checkpoint that the failure left, whatever --resume said.
     folder = run.folder.path
     return smaller.replace(
         resume="auto",
@@ -95,7 +94,7 @@ def _next_rung(
 
 
 def _in_place(config: TrainConfig, start: Start) -> TrainConfig:
-    """A run that goes on in its folder has the folder's name."""
+    """A run resumed in its folder has the folder's name."""
     if start.folder is None:
         return config
     return config.replace(run_name=start.folder.name, runs_dir=str(start.folder.parent))

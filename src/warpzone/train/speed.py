@@ -1,4 +1,4 @@
-"""How fast this machine is at a configuration: a moment of engine, inference and learning."""
+"""Measures this machine briefly with a configuration: engine, inference and learning."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def measure(config: TrainConfig, device: torch.device) -> Speeds:
 
 
 def _learning(config: TrainConfig, agent: Agent, device: torch.device) -> Callable[[], int]:
-    """A pass forward and back; a step is counted when all passes over it are done."""
+    """Forward and backward passes; a step counts when all passes over it are done."""
     wanted = config.minibatch if device.type == "cuda" else min(config.minibatch, CPU_BATCH)
     length = min(config.rollout_steps, wanted) if config.memory != "none" else 1
     steps = (length, max(1, wanted // length))

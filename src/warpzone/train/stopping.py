@@ -1,5 +1,5 @@
-"""Signals end a run in good order: they set a flag that is looked at between two updates. A second
-one ends the process at once, which harms no file."""
+"""Signals end a run cleanly: they set a flag that is checked between two updates. A second
+signal ends the process at once, which damages no file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpzone.observers.progress import Progress
 from warpzone.run.journal import silence
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-FIRST = "[train][warn] interrupted: the update at hand is finished and saved; once more ends now\n"
+FIRST = "[train][warn] interrupted: finishing and saving the current update; repeat to exit now\n"
 SHOW_CURSOR = "\x1b[?25h"
 
 
@@ -28,7 +28,7 @@ class Interrupted(Exception):  # noqa: N818 (what was asked for is no error)
 
     @property
     def exit_code(self) -> int:
-        """As shells give it."""
+        """The exit code that shells use."""
         return 128 + self.signum
 
 
@@ -56,12 +56,12 @@ class Stop:
 
 @contextlib.contextmanager
 def signals() -> Iterator[Stop]:
-    """Takes the signals while it lasts. Only the main thread can; elsewhere nothing is taken."""
+    """Handles the signals while active. Only the main thread can; in others it does nothing."""
     stop = Stop()
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
-            # Whoever had a signal ignored (nohup) wants it ignored.
+            # A signal that was ignored before (nohup) stays ignored.
             if signal.getsignal(number) != signal.SIG_IGN:
                 before[number] = signal.signal(number, stop._handle)
     try:
@@ -79,7 +79,7 @@ def _write(text: str) -> None:
 
 @contextlib.contextmanager
 def survived() -> Iterator[None]:
-    """A terminal that goes away meanwhile is no reason to stop."""
+    """A terminal that closes does not stop the run."""
     try:
         yield
     except OSError:
@@ -87,7 +87,7 @@ def survived() -> Iterator[None]:
 
 
 class Quiet(Progress):
-    """A progress display that may lose its terminal."""
+    """A progress display whose terminal may close."""
 
     def __enter__(self) -> Quiet:
         with survived():
@@ -104,6 +104,6 @@ class Quiet(Progress):
             super().update(row)
 
     def say(self, text: str) -> None:
-        """A sentence above the table."""
+        """Prints a sentence above the table."""
         with survived():
             super().say(text)

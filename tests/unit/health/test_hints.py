@@ -58,7 +58,7 @@ def test_a_run_whose_optimiser_steps_never_count_says_so() -> None:
     assert config.optimiser_steps == 4
     said = given(Hints(config), 9, lambda update: {"updates_skipped": 4.0 * update})
     assert list(said) == [NOTHING_LEARNED]
-    assert said[NOTHING_LEARNED] == ["no optimiser step has counted for 5 updates: lower --lr"]
+    assert said[NOTHING_LEARNED] == ["no optimiser step was applied for 5 updates: lower --lr"]
     assert given(Hints(config), 50, lambda update: {"updates_skipped": 3.0 * update}) == {}
 
 

@@ -122,7 +122,7 @@ def test_a_stalled_run_that_does_not_end_is_left() -> None:
     time.now += 1
     watched.look()
     assert left == [1]
-    assert said[-1] == "the run did not end within 30 s; leaving without it"
+    assert said[-1] == "the run did not end within 30 s; the process exits"
 
 
 def test_a_run_that_gets_on_after_a_stall_may_end_by_itself() -> None:

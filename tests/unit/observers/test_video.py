@@ -111,7 +111,7 @@ def test_one_at_a_time(tmp_path: Path, maker: Any, capsys: OUT, overlap: bool) -
     video_observer = VideoObserver(32, "none")
     run, said = train(tmp_path / "video_observer", video_observer, Go(), overlap_collect=overlap)
     assert same(plain.agent, run.agent)
-    late = f"is left out: {FIRST} is still being made"
+    late = f"is skipped: {FIRST} is still being made"
     assert said[0] == f"[video] step_0000000064.mp4 {late}"
     assert FIRST in videos(run)
     assert f"[video] {FIRST}: a video" in "\n".join((*said, capsys.readouterr().err))

@@ -17,7 +17,7 @@ export class Operations {
     };
     for (const button of document.querySelectorAll("[data-do]")) {
       button.onclick = () => {
-        if (button.dataset.do === "stop" && !confirm("End this run after the update at hand?")) return;
+        if (button.dataset.do === "stop" && !confirm("End this run after the current update?")) return;
         this.send(button.dataset.do);
       };
     }

@@ -1,4 +1,4 @@
-"""Where rows go."""
+"""Targets of rows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 
 class Sink(Protocol):
-    """Takes rows one after the other, in the thread that learns."""
+    """Receives rows one after the other, in the thread that learns."""
 
     def write(self, row: dict[str, Any]) -> None:
-        """One row; what it cannot show is left out."""
+        """Writes one row; values it cannot show are left out."""
 
     def close(self) -> None:
-        """Everything written is on its way to the disk. Called once."""
+        """Flushes and closes. Called once."""

@@ -16,14 +16,14 @@ from warpzone.run.names import PARQUET
 
 #: Rows that are kept; older ones are in the JSONL files only.
 ROWS = 10_000
-#: Rows that are made into columns at a time, so that writing takes no more memory in a long run
-#: than in a short one.
+#: Rows converted to columns at a time, so that writing takes no more memory in a long run than in a
+#: short one.
 GROUP = 1_000
 
 
 class ParquetSink:
-    """Keeps the newest rows in one block of numbers, so that memory does not grow with the run, and
-    writes them when told to, in whatever thread."""
+    """Keeps the newest rows in one block of numbers, so that memory does not grow with the run,
+    and writes them on request, from any thread."""
 
     def __init__(self, folder: Path, before: Iterable[dict[str, Any]] = ()) -> None:
         """before: rows of the run so far."""
@@ -38,7 +38,7 @@ class ParquetSink:
             self.write(row)
 
     def write(self, row: dict[str, Any]) -> None:
-        """Keeps a row; text is left out."""
+        """Stores the numbers of a row."""
         with self._lock:
             for name in row:
                 if name not in self._columns and schema.find(name) is not None:
@@ -54,7 +54,7 @@ class ParquetSink:
             self._count += 1
 
     def save(self) -> None:
-        """Replaces the file, if there is anything new."""
+        """Replaces the file if there are new rows."""
         with self._writing:
             with self._lock:
                 if self._count in (0, self._written):
@@ -71,8 +71,8 @@ class ParquetSink:
         self.save()
 
     def _parts(self, count: int, columns: int) -> Iterator[NDArray[np.float64]]:
-        """The newest of the first `count` rows, oldest first, a few at a time. Rows that new ones
-        have taken the place of meanwhile are left out."""
+        """The newest of the first `count` rows, oldest first, a few at a time. Rows that were
+        overwritten meanwhile are left out."""
         at = 0
         while at < count:
             with self._lock:

@@ -13,8 +13,8 @@ FOLDER = "tensorboard"
 
 
 class TensorBoardSink:
-    """Writes to `tensorboard/` of a run. What an interrupted run wrote after the step it goes on
-    from is hidden."""
+    """Writes to `tensorboard/` of a run. Events after the step of the checkpoint are hidden when
+    a run is resumed."""
 
     def __init__(self, folder: Path, *, global_step: int = 0) -> None:
         from tensorboard.compat.proto.summary_pb2 import Summary
@@ -27,7 +27,7 @@ class TensorBoardSink:
         )
         marker = f"{folder.name}, {time.strftime('%Y-%m-%d %H:%M:%S %z')}, step {global_step}"
         self._writer.add_text("meta/started", marker, global_step)
-        # What cannot be written is known now and not at the end.
+        # A write error is detected here and not at the end.
         self._writer.flush()
 
     def write(self, row: dict[str, Any]) -> None:
@@ -41,5 +41,5 @@ class TensorBoardSink:
         self._writer.file_writer.add_summary(summary, row["global_step"], walltime=row["timestamp"])
 
     def close(self) -> None:
-        """Ends the thread that writes."""
+        """Stops the writer thread."""
         self._writer.close()

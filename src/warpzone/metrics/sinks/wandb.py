@@ -1,4 +1,4 @@
-"""Weights & Biases. The package is imported when asked for; it obeys WANDB_MODE=offline."""
+"""Weights & Biases. Imported on first use; respects WANDB_MODE=offline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ID = "wandb-id"
 
 
 class WandbSink:
-    """One W&B run for each run; a resumed one goes on in the same."""
+    """One W&B run for each run; a resumed run continues it."""
 
     def __init__(self, folder: Path, project: str, config: dict[str, Any]) -> None:
         self._wandb: Any = importlib.import_module("wandb")
@@ -42,13 +42,13 @@ class WandbSink:
             self.run.log(values, step=row["global_step"])
 
     def close(self) -> None:
-        """Hands over what is left."""
+        """Flushes and finishes."""
         with self._heard():
             self.run.finish()
 
     @contextmanager
     def _heard(self) -> Iterator[None]:
-        """What W&B refuses is a sink that cannot be written, as a full disk is."""
+        """Turns errors of W&B into OSError, as for a full disk."""
         try:
             yield
         except self._wandb.Error as error:
@@ -56,7 +56,7 @@ class WandbSink:
 
 
 def _identity(folder: Path) -> str:
-    """Stays the run's own wherever its folder is moved; names of folders are used again."""
+    """An id that stays with the run when its folder is moved; names of folders are reused."""
     path = folder / ID
     if not path.is_file():
         write_text(path, uuid.uuid4().hex)
