@@ -1,4 +1,4 @@
-"""What the learner asks of an algorithm. `ppo.py`, `a2c.py` and `vtrace.py` are one page each."""
+"""The interface of algorithms. `ppo.py`, `a2c.py` and `vtrace.py` are one page each."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class Losses(NamedTuple):
 
 @dataclass(frozen=True)
 class Algorithm(ABC):
-    """What a rollout becomes, and what is to be made small. What it needs of the run around it
-    (whole lanes, several passes, replay) stands in `config.algorithm.NEEDS`."""
+    """Defines returns and losses. What it needs of the run (whole lanes, several passes, replay)
+    stands in `config.algorithm.NEEDS`."""
 
     config: AlgorithmConfig
 

@@ -18,7 +18,7 @@ SCALE_PATIENCE = 1000
 
 @dataclass(frozen=True)
 class StepReport:
-    """What happened to the optimiser steps so far."""
+    """Counters of the optimiser steps so far."""
 
     #: Optimiser steps asked for.
     steps: int

@@ -1,4 +1,4 @@
-"""Acting for one group of lanes: newest frames in, actions out, all between on the device."""
+"""Acts for one group of lanes: newest frames in, actions out, everything between on the device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warpzone.model.compiling import compiled
 from warpzone.model.heads import sample_action
 
 WARM_UP = 3
-#: Of decisions, for which the engine waits, over whatever else the device does.
+#: Stream priority of decisions, for which the engine waits.
 FIRST = -1
 
 
@@ -56,7 +56,7 @@ class Actor:
         #: Uniform numbers that the next decision samples with; drawn by the caller on the CPU,
         #: inside the decision on CUDA, where a graph must advance the device's own generator.
         self.uniform = torch.zeros((lanes, actions), device=device)
-        #: Memory before the decision at hand; `_next` is the memory after it.
+        #: Memory before the current decision; `_next` is the memory after it.
         self.state: State = agent.initial_state(lanes, device=device)
         self._next: State = tuple(part.clone() for part in self.state)
         self._replay: Callable[[], None] | None = None
@@ -89,14 +89,14 @@ class Actor:
             before.copy_(after)
 
     def _shifted(self) -> Tensor:
-        """The stack with `frame` as its newest, without a question to the device."""
+        """The stack with `frame` as its newest, without a synchronisation with the device."""
         stack, newest = wide(self.stack), wide(self.frame)[:, None]
         shifted = torch.cat((stack[:, 1:], newest), 1)
         stack = torch.where(self.fresh[:, None, None], newest, shifted)
         return stack.view(torch.uint8).view_as(self.stack)
 
     def _shift(self) -> None:
-        """The same in place. A CPU may be asked which lanes are fresh: mostly none."""
+        """The same in place. On a CPU the fresh lanes are looked up: mostly none."""
         for older, newer in pairwise((*self.stack.unbind(1), self.frame)):
             older.copy_(newer)
         if self.fresh.any():
@@ -104,7 +104,7 @@ class Actor:
 
     @torch.no_grad()
     def choose(self) -> None:
-        """`decide`, operation by operation."""
+        """`decide`, without a graph."""
         self.observe()
         with autocast(self._config, self._device):
             logits, value, after = self._act(self.stack, self.previous, self.state, self.fresh)

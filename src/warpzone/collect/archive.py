@@ -1,8 +1,8 @@
 """Moments of the agent's own play from which later episodes may start.
 
-A moment is a saved lane and the buttons of the steps that followed it. Whoever starts there is led
-through these steps first (they are forced, and marked so), which fills the frame stack and the
-memory with what really happened.
+A moment is a saved lane and the buttons of the steps that followed it. An episode that starts there
+repeats these steps first (as forced steps), which fills the frame stack and the memory with what
+really happened.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from warpzone.env.infos import COLUMN
 
 #: Moments saved after a rollout at most, so that a new stage does not make one update slow.
 MOST_SAVED = 32
-#: Attempts after which a moment that leads nowhere is forgotten; nowhere is less than a cell
-#: further, and an end within so many steps (x starts anew in the next map).
+#: Attempts after which a moment without progress is dropped. Progress is a cell further, or this
+#: many steps (x restarts in the next map).
 PATIENCE = 16
 SOON = 100
 #: Where a map and a place in it are found in an info row.
@@ -36,7 +36,7 @@ Key = tuple[int, ...]
 
 @dataclass
 class Moment:
-    """One place to start from."""
+    """One moment: a place to start from."""
 
     number: int
     key: Key
@@ -49,18 +49,18 @@ class Moment:
 
     @property
     def hopeless(self) -> bool:
-        """Whether nobody who started here came any further."""
+        """Whether no episode from here came any further."""
         return self.attempts >= PATIENCE and self.gains == 0
 
     @property
     def weight(self) -> float:
-        """Places from which the flag is rarely reached are practised more."""
+        """Weight of a draw: moments from which the flag is rarely reached are drawn more often."""
         return 1.0 - 0.9 * self.clears / max(self.attempts, 1)
 
 
 @dataclass
 class Candidate:
-    """A moment that has still to prove that its episode goes on."""
+    """A candidate: its episode must survive before it becomes a moment."""
 
     lane: int
     age: int
@@ -70,7 +70,7 @@ class Candidate:
 
 
 class Archive:
-    """One moment for each stretch of each map, and what came of starting there."""
+    """One moment for each cell of each map, with the results of its episodes."""
 
     def __init__(self, config: TrainConfig) -> None:
         self.config = config
@@ -88,7 +88,7 @@ class Archive:
 
     # --- what lanes did -------------------------------------------------------------------------
     def learn(self, ended: Iterable[Episode]) -> None:
-        """Counts what episodes came to that had started here."""
+        """Counts the episodes that had started here."""
         for episode in ended:
             if not episode.restart:
                 continue
@@ -113,8 +113,8 @@ class Archive:
         actions: NDArray[np.int64],
         ended: Sequence[Episode],
     ) -> None:
-        """After a rollout. ages: steps each lane is into its episode; actions: what the lanes did
-        in the rollout's first steps, as many as the stack has frames, [stack, B]."""
+        """After a rollout. ages: steps since each lane's episode began; actions: those of the
+        rollout's first steps, as many as the stack has frames, [stack, B]."""
         self._admit(ages, actions, ended)
         self._candidates = self._find(groups, ages)
 
@@ -157,7 +157,7 @@ class Archive:
 
     def _add(self, moment: Moment) -> None:
         if len(self.moments) >= self.config.archive_size:
-            # The best known place is the one that has least left to teach.
+            # The moment with the best results has the least left to teach.
             easiest = min(self.moments.values(), key=lambda one: (one.weight, one.number))
             self._forget(easiest.number)
         self.moments[moment.number] = moment
@@ -167,12 +167,12 @@ class Archive:
         del self._places[self.moments.pop(number).key]
 
     def clear(self) -> None:
-        """Forgets every moment, but not what was counted."""
+        """Drops every moment, but keeps the counters."""
         self.moments, self._places, self._candidates = {}, {}, []
 
     # --- what lanes get -------------------------------------------------------------------------
     def apply(self, groups: Sequence[LaneGroup]) -> None:
-        """Gives the engine what has changed since the last call."""
+        """Sends the changes since the last call to the engine."""
         for group in groups:
             for number in sorted(self._given - self.moments.keys()):
                 group.vector.remove_restart(number)
@@ -185,7 +185,7 @@ class Archive:
         self._changed.clear()
 
     def metrics(self) -> dict[str, float]:
-        """Size, and what episodes that started here came to so far."""
+        """Size, and results of the episodes that started here."""
         row = {"archive_size": float(len(self.moments)), "archive_episodes": float(self.episodes)}
         row["archive_clears"] = float(self.clears)
         return row
@@ -204,8 +204,8 @@ class Archive:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], *, anew: bool = False) -> None:
-        """Goes on from `state_dict`. What has still to prove itself does so in its own lane, which
-        must be there, and not play `anew`."""
+        """Restores `state_dict`. Candidates need their lane, which must exist and must not have
+        started `anew`."""
         lanes = 0 if anew else self.config.num_envs
         parts = (state["numbers"], state["keys"], unpack(state["states"]), unpack(state["masks"]))
         self._changed = set()

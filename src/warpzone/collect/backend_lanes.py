@@ -1,4 +1,4 @@
-"""The lanes of a run that another back-end plays, behind the same interface as the engine's."""
+"""Lanes of other back-ends for training, with the interface of the engine's lanes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ RESTARTS = "env_worker_restarts"
 
 
 class BackendGroup(native.LaneGroup):
-    """A group that a thread of its own waits for. Its lanes cannot be saved: after a resume their
-    episodes begin anew."""
+    """A group with its own waiting thread. Its lanes cannot be saved: after a resume their
+    episodes start again."""
 
     def __init__(
         self, backend: Lanes, driver: ThreadPoolExecutor, lanes: slice, *, pinned: bool
     ) -> None:
-        # It has the calls of the engine's vector that training makes.
+        # It has the methods of the engine's vector that training uses.
         super().__init__(cast("_engine.Vector", backend), lanes, pinned=pinned)
         self.backend = backend
         self._thread = driver
@@ -43,7 +43,7 @@ class BackendGroup(native.LaneGroup):
         self._step = self._thread.submit(self.backend.step, actions, *self._results())
 
     def finish(self) -> None:
-        """Waits for the step; what failed in the back-end is raised here."""
+        """Waits for the step; raises an error of the back-end."""
         if self._step is None:
             raise RuntimeError("no step is under way")
         step, self._step = self._step, None
@@ -61,7 +61,7 @@ class BackendGroup(native.LaneGroup):
         return [b""] * self.count
 
     def load(self, states: Sequence[bytes]) -> None:
-        """Always refused, so that all episodes begin anew."""
+        """Always refused, so that all episodes start again."""
         raise ValueError("games of other back-ends than the native one cannot be saved")
 
 
@@ -77,7 +77,7 @@ class BackendGroups(native.Lanes):
         self._file = file
 
     def counters(self) -> dict[str, float]:
-        """What went wrong and was dealt with, over all groups."""
+        """Counters of handled failures, over all groups."""
         restarts = [backend.counters().get(RESTARTS, 0) for backend in self._backends]
         return {RESTARTS: float(sum(restarts))}
 

@@ -29,7 +29,7 @@ from warpzone.run.timing import Clock
 
 
 class Collected(NamedTuple):
-    """A rollout and all that its collection has to say, so that another one can be under way."""
+    """A rollout with everything about its collection, so that the next one can be in progress."""
 
     rollout: Rollout
     #: Updates that the policy which played it had seen.
@@ -65,11 +65,11 @@ class Collector:
         ]
         self._cuts = Cuts(config, agent, groups[0].count, device)
         self._next = 0
-        #: A stream of its own: decisions do not queue behind what the learner has queued.
+        #: Its own stream: decisions do not queue behind the learner's work.
         self._stream: torch.cuda.Stream | None = None
         if config.overlap_collect and device.type == "cuda":
             self._stream = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
-        #: What the CPU decides with; a learner that works at the same time shares the setting.
+        #: Threads for decisions on the CPU; a concurrent learner shares the setting.
         self.threads = 0
         if device.type == "cpu" and not config.overlap_collect:
             self.threads = acting_threads(agent, groups[0].count)
@@ -96,7 +96,7 @@ class Collector:
         try:
             rollout = self.collect()
         except (ValueError, OSError) as error:
-            # Elsewhere these are bad input or a full disk, and one sentence is enough.
+            # Elsewhere these types mean bad input or a full disk, and are printed as one sentence.
             raise RuntimeError(f"collecting failed: {error}") from error
         episodes = self.episodes.take()
         summary = {**self.episodes.summary(), **self.guide.metrics()}
@@ -136,7 +136,7 @@ class Collector:
         return self._rollout(store, state)
 
     def _tell_guide(self, store: Store) -> None:
-        """What came of the rollout: episodes that ended in it, and where the lanes are now."""
+        """Results of the rollout: episodes that ended, and where the lanes are."""
         count, self._counted = self.episodes.total - self._counted, self.episodes.total
         ended = self.episodes.fresh[len(self.episodes.fresh) - count :]
         first = store.actions[: self.config.frame_stack] if self.config.archive_share else None
@@ -147,16 +147,15 @@ class Collector:
 
     def _draw(self) -> Tensor | None:
         """[T, B, A]: what the CPU samples actions with. Drawn for all lanes at once, so that a
-        lane's numbers depend on its place in the run and not on how lanes are grouped. What the
-        network makes of a lane can still differ in the last bits between groupings: it sums in
-        another order for another number of lanes."""
+        lane's numbers do not depend on the grouping. The network's outputs can still differ in
+        the last bits between groupings, because the order of sums depends on the batch size."""
         if self.device.type == "cuda":
             return None
         shape = (self.config.rollout_steps, self.config.num_envs, self.agent.spec.actions)
         return torch.rand(shape, generator=self._sampling)
 
     def _receive(self, turn: Turn, step: int) -> None:
-        """Waits for step `step`, and sees to what the next decision depends on."""
+        """Waits for step `step`, and prepares the input of the next decision."""
         group = turn.group
         with self.clock.time("engine"):
             group.finish()
@@ -167,8 +166,8 @@ class Collector:
             self._cuts.note(step, group, turn.actor)
 
     def _take(self, turn: Turn, step: int) -> None:
-        """The observation that step `step` starts from, and what the group does about it. While
-        the device decides, the host does the accounts of the step before."""
+        """Observes and decides step `step`. While the device decides, the host accounts for the
+        previous step."""
         last = step == self.config.rollout_steps
         with self.clock.time("inference"):
             if last:
@@ -186,7 +185,7 @@ class Collector:
         turn.group.start(chosen)
 
     def _account(self, turn: Turn, step: int) -> None:
-        """What the engine made of step `step`."""
+        """Stores the results of step `step`."""
         group = turn.group
         ended = self.episodes.add(group)
         turn.rewards[step] = group.rewards
@@ -197,8 +196,8 @@ class Collector:
         ages[ended] = 0
 
     def _mark_forced(self, turn: Turn, step: int) -> None:
-        """Where a script pressed the buttons, the step is what it did and not what the policy
-        chose. Where an episode ended, `info` is that of the next one."""
+        """Where a script pressed the buttons, its action replaces the policy's choice. Where an
+        episode ended, `info` is that of the next one."""
         store, group, ended = turn.store, turn.group, turn.ended
         columns = [COLUMN["forced"], COLUMN["buttons"]]
         forced = group.info[:, columns[0]] != 0
@@ -251,7 +250,7 @@ class Collector:
         return {**state, **self._lanes()} if lanes else state
 
     def _lanes(self) -> dict[str, Any]:
-        """In their order in the run, whatever their groups are."""
+        """In the order of the run, independent of groups."""
         kept = [actor.kept() for actor in self.actors]
         return {
             "lanes": pack([state for group in self.groups for state in group.save()]),
@@ -261,7 +260,7 @@ class Collector:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> str:
-        """Takes up a saved state. Says why all games start anew, if they have to."""
+        """Restores a saved state. Returns why all games start again, if they do."""
         self._sampling.set_state(state["sampling"])
         count, reason = self.config.num_envs, "they were not saved"
         if "lanes" in state:
@@ -280,7 +279,7 @@ class Collector:
         self._counted = self.episodes.total
         if "guide" in state:
             fits = self.guide.load_state_dict(state["guide"], anew=bool(reason))
-            reason += "" if fits else "; the archive begins empty"
+            reason += "" if fits else "; the archive starts empty"
         return reason
 
     @torch.no_grad()
@@ -304,7 +303,7 @@ class Collector:
         self._age[:] = state["age"][:count].numpy()
 
     def _restart(self) -> None:
-        """Starts every game anew: what was taken up of others is of no use."""
+        """Restarts every game, and drops the restored state of lanes."""
         for group, actor in self._pairs():
             group.reset(lane_seeds(self.config.seed, group.lanes))
             actor.frame.copy_(group.frames)
@@ -318,7 +317,9 @@ class Collector:
 
 
 def fitting(saved: Tensor, here: Tensor) -> Tensor:
-    """What was saved, if it can stand where `here` does."""
+    """The saved tensor, if its shape matches `here`."""
     if saved.shape != here.shape or saved.dtype != here.dtype:
-        raise ValueError(f"what lanes saw was {list(saved.shape)} and is {list(here.shape)} here")
+        raise ValueError(
+            f"the saved observations have the shape {list(saved.shape)}, not {list(here.shape)}"
+        )
     return saved

@@ -1,4 +1,4 @@
-"""Which stages are practised: drawn by clear rate or by learning progress, none ever given up."""
+"""Draws stages by clear rate or by learning progress; every stage keeps a share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpzone.collect.episodes import Episode
 from warpzone.config import TrainConfig
 from warpzone.env.stages import NUM_STAGES, parse_stages, stage_name
 
-#: How fast the two averages move whose distance is the learning progress.
+#: Rates of the two averages whose distance is the learning progress.
 FAST = 0.1
 SLOW = 0.02
 
@@ -90,6 +90,6 @@ class Curriculum:
         return {name: getattr(self, name).tolist() for name in names}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from `state_dict`."""
+        """Restores `state_dict`."""
         for name, values in state.items():
             getattr(self, name)[:] = values

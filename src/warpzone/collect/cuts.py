@@ -1,4 +1,4 @@
-"""Episodes that were cut short, and what the rest of them would have been worth."""
+"""Values of truncated episodes, for bootstrapping."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Cut(NamedTuple):
 
     step: int
     lanes: NDArray[np.int64]
-    #: What they would have seen next.
+    #: Their final observations.
     frames: NDArray[np.uint8]
-    #: What they remembered.
+    #: Their memory.
     state: State
 
 
 class Cuts:
-    """Notes truncated episodes while a rollout is collected, and has all of them valued at its
-    end: in the middle of it the engine would wait for every one."""
+    """Notes truncated episodes while a rollout is collected, and values all of them at its end:
+    during the rollout the engine would wait for each one."""
 
     def __init__(self, config: TrainConfig, agent: Agent, batch: int, device: torch.device) -> None:
         """batch: how many are valued at a time."""

@@ -1,4 +1,4 @@
-"""Episode accounting: what ended, how, and how far it came."""
+"""Episode accounting: ends, reasons and distances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpzone.env.infos import COLUMN
 from warpzone.env.stages import stage_name
 
 WINDOW = 500
-#: Episodes of a stage that its own clear rate is about.
+#: Episodes in the clear rate of a stage.
 STAGE_WINDOW = 100
 REASONS = ("flag", "death", "timeout", "stagnation")
 
@@ -36,7 +36,7 @@ class Episode:
 
 
 class EpisodeLog:
-    """Running sums of every lane, and the episodes that ended lately."""
+    """Running sums of every lane, and the recent episodes."""
 
     def __init__(self, lanes: int, *, time_limit: int = 0) -> None:
         """time_limit: steps after which an episode is truncated; 0 is never."""
@@ -140,7 +140,7 @@ class EpisodeLog:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that later numbers depend on: plain numbers, text and lists of them."""
+        """The complete state: plain numbers, text and lists of them."""
         return {
             "returns": self.returns.tolist(),
             "steps": self.steps.tolist(),
@@ -155,7 +155,7 @@ class EpisodeLog:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from `state_dict`."""
+        """Restores `state_dict`."""
         self.returns[:] = state["returns"]
         self.steps[:] = state["steps"]
         self.total = int(state["total"])

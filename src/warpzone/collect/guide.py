@@ -1,5 +1,4 @@
-"""What changes for the lanes of a run between two rollouts: what they are paid, which stages they
-draw, from where they start, and who presses the buttons first."""
+"""Changes lanes between two rollouts: rewards, stage weights, restart points and scripts."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ FAILURES = "env_shaping_parse_fail"
 
 
 class Guide:
-    """Everything that lanes are told from outside. All of it follows from the global step, the
-    episodes played and the state that a checkpoint holds."""
+    """All settings of lanes that change during a run. They depend only on the global step, the
+    episodes played and the checkpointed state."""
 
     def __init__(self, config: TrainConfig, groups: Lanes) -> None:
         self.config = config
@@ -36,7 +35,7 @@ class Guide:
         self._weights: RewardWeights = self.schedule.weights
         self._global_step = 0
         self._failures = 0.0
-        #: Share of the last rollout's steps that were forced: nothing of them teaches the policy.
+        #: Share of forced steps in the last rollout; the policy does not learn from them.
         self.forced_share = 0.0
         self._row: dict[str, float] = {}
         for group in groups:
@@ -44,7 +43,7 @@ class Guide:
 
     @property
     def forces(self) -> bool:
-        """Whether any step of the run may be somebody else's choice than the policy's."""
+        """Whether the run may contain forced steps."""
         return bool(self.starts.script or self.starts.pushes or self.config.archive_share)
 
     def before(self, global_step: int) -> None:
@@ -105,8 +104,8 @@ class Guide:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], *, anew: bool = False) -> bool:
-        """Goes on from `state_dict`; `anew`: the games are others than those that were saved. False
-        if the moments of the archive are of another ROM or other options: then it is empty."""
+        """Restores `state_dict`; `anew`: the games are not the saved ones. Returns False if the
+        moments of the archive belong to another ROM or other options: then it is empty."""
         self.starts.load_state_dict(state["starts"])
         self.curriculum.load_state_dict(state["curriculum"])
         self._failures = float(state["failures"])

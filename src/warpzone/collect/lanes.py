@@ -32,7 +32,7 @@ Results = tuple[
 
 
 def reward_schedule(config: RewardConfig) -> RewardSchedule:
-    """What steps are worth over the run."""
+    """The reward weights over the run."""
     start = config.death_penalty_start
     weights = RewardWeights(
         pixel=config.reward_distance_weight,
@@ -60,7 +60,7 @@ def reward_schedule(config: RewardConfig) -> RewardSchedule:
 
 
 def lane_stages(config: TrainConfig, lanes: slice) -> str | list[list[str]]:
-    """What each lane of a group draws from: all of the stages, or one of a span."""
+    """The stages that each lane of a group draws from: all, or one of a span."""
     if not config.stage_span or config.random_stage:
         return config.stages
     names = [stage_name(index) for index in parse_stages(config.stages)]
@@ -68,8 +68,8 @@ def lane_stages(config: TrainConfig, lanes: slice) -> str | list[list[str]]:
 
 
 def lane_options(config: TrainConfig, **changes: Any) -> Options:
-    """What a training lane plays and sees. Frames are stacked where the network runs, so the
-    engine delivers the newest only."""
+    """Options of a training lane. Frames are stacked where the network runs, so the engine
+    delivers the newest only."""
     crop = STATUS_BAR_LINES if config.crop_status_bar else 0
     values: dict[str, Any] = {
         "stages": config.stages,
@@ -96,7 +96,7 @@ def lane_options(config: TrainConfig, **changes: Any) -> Options:
 
 
 class LaneGroup:
-    """Some lanes with the arrays their results are written to. At most one step is under way."""
+    """Some lanes with the arrays of their results. At most one step is in progress."""
 
     def __init__(self, vector: _engine.Vector, lanes: slice, *, pinned: bool) -> None:
         count = vector.num_lanes
@@ -117,16 +117,16 @@ class LaneGroup:
         self._final_obs = self.final_frames.numpy()[:, None]
 
     def reset(self, seeds: Sequence[int]) -> None:
-        """Starts every lane anew."""
+        """Resets every lane."""
         self.vector.seed(list(seeds))
         self.vector.reset(None, self._obs, self.info)
 
     def start(self, actions: NDArray[np.int64]) -> None:
-        """Begins a step; the engine works while the caller does something else."""
+        """Starts a step; the engine works while the caller does something else."""
         self.vector.start(actions, *self._results())
 
     def finish(self) -> None:
-        """Waits for the step; what failed in the engine is raised here."""
+        """Waits for the step; raises an error of the engine."""
         self.vector.finish()
 
     def save(self) -> list[bytes]:
@@ -134,7 +134,7 @@ class LaneGroup:
         return [self.vector.save(lane) for lane in range(self.count)]
 
     def load(self, states: Sequence[bytes]) -> None:
-        """Puts lanes back; ValueError if they played something else."""
+        """Restores lanes; ValueError if their ROM or options differ."""
         for lane, state in enumerate(states):
             self.vector.load(lane, state)
 
@@ -165,7 +165,7 @@ class Lanes(Sequence[LaneGroup]):
         native: _engine.NativeProgram | None = None,
     ) -> None:
         self._groups = tuple(groups)
-        #: What the lanes run, for those who want to try something aside.
+        #: ROM and translated code of the lanes, for trials beside them.
         self.rom = rom
         self.native = native
 
@@ -180,11 +180,11 @@ class Lanes(Sequence[LaneGroup]):
         return self._groups[index]
 
     def counters(self) -> dict[str, float]:
-        """What went wrong and was dealt with; nothing here."""
+        """Counters of handled failures; always empty here."""
         return {}
 
     def close(self) -> None:
-        """Ends the steps under way and every thread. Closing twice does no harm."""
+        """Ends the steps in progress and every thread. Closing twice is allowed."""
         for group in self._groups:
             group.close()
 
@@ -230,7 +230,7 @@ def make_groups(
 
 
 def lane_seeds(seed: int, lanes: slice) -> list[int]:
-    """A 64-bit seed for each lane; it depends on the lane's place in the run, not on its group."""
+    """A 64-bit seed for each lane; it depends on the lane's index in the run, not on its group."""
     words = np.random.SeedSequence(seed).generate_state(lanes.stop, np.uint64)
     return [int(word) for word in words[lanes]]
 

@@ -1,4 +1,4 @@
-"""Scripted and probed starts: who presses the buttons before the policy may."""
+"""Scripted and probed starts: buttons before the policy takes over."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from warpzone.env.infos import COLUMN
 from warpzone.env.script import parse_start
 from warpzone.env.stages import parse_stages, stage_name
 
-#: Forward actions, best first, where nobody says which one it is.
+#: Default forward actions, best first.
 FORWARD = ("RIGHT+B", "RIGHT+A+B", "RIGHT", "RIGHT+A")
 
 
 class Probe(NamedTuple):
-    """What trying every action came to."""
+    """Results of a probe of all actions."""
 
     #: The one that went furthest to the right.
     action: int
@@ -76,7 +76,7 @@ def _probe(vector: _engine.Vector, steps: int) -> Probe:
 def forward_action(
     config: TrainConfig, rom: bytes, native: _engine.NativeProgram | None
 ) -> tuple[int, Probe | None]:
-    """The action that goes forward: as told, as probed, or by its buttons."""
+    """The forward action: configured, probed, or chosen by its buttons."""
     if config.forward_action_id is not None:
         return config.forward_action_id, None
     if config.probe_forward_actions:
@@ -91,7 +91,7 @@ def forward_action(
 
 
 class Starts:
-    """What episodes of a run start with, and the push when nobody moves."""
+    """The script of episodes, and the push when no lane moves."""
 
     def __init__(
         self, config: TrainConfig, rom: bytes, native: _engine.NativeProgram | None
@@ -116,8 +116,8 @@ class Starts:
         return bool(self._push)
 
     def before(self, groups: Sequence[LaneGroup], global_step: int) -> None:
-        """Before a rollout: gives the script to the lanes, or takes it away. Games that have begun
-        already, but not been played, get theirs now."""
+        """Before a rollout: gives the script to the lanes, or takes it away. Games that have
+        been reset but not played get theirs now."""
         wanted = bool(self.script) and global_step < self.config.script_ends
         unplayed, self.unplayed = self.unplayed, False
         if wanted == self._playing:
@@ -139,7 +139,7 @@ class Starts:
             group.vector.force(range(group.count), self._push)
 
     def metrics(self, updates: int) -> dict[str, float]:
-        """What was found and done."""
+        """Numbers for the metrics row."""
         row: dict[str, float] = {}
         if self.probed is not None:
             row["probe_forward_action_selected"] = float(self.probed.action)
@@ -156,5 +156,5 @@ class Starts:
         return {"pushed_at": self._pushed_at}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from `state_dict`."""
+        """Restores `state_dict`."""
         self._pushed_at = int(state["pushed_at"])

@@ -1,11 +1,11 @@
-"""One seed for a run, and from it independent ones for everything random in it."""
+"""Derives independent seeds for all random streams from the run's seed."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-#: What draws random numbers, besides the lanes, which have seeds of their own.
+#: Random streams, besides the lanes, which have seeds of their own.
 STREAMS = ("weights", "actions", "order", "noise", "replay", "augment")
 
 

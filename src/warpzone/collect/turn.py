@@ -19,9 +19,9 @@ Pairs = tuple[tuple[Tensor, Tensor], ...]
 
 
 class Turn:
-    """What a group sees, decides and keeps of it in one store. On CUDA a turn is recorded: one
-    launch moves the frames to the device, decides, writes the store and brings the actions back,
-    while the host does something else."""
+    """Observes and decides for a group, and writes the results to one store. On CUDA a turn is
+    recorded: one launch moves the frames to the device, decides, writes the store and brings the
+    actions back, while the host does something else."""
 
     def __init__(self, config: TrainConfig, group: LaneGroup, actor: Actor, store: Store) -> None:
         self.group = group
@@ -51,7 +51,7 @@ class Turn:
             (store.values[:, lanes], actor.value),
         )
         pinned = device.type == "cuda"
-        #: The step at hand, and its actions, where the device reads and writes them.
+        #: The current step, and its actions, where the device reads and writes them.
         self._step = torch.zeros(1, dtype=torch.int64, pin_memory=pinned)
         self._actions = torch.zeros(group.count, dtype=torch.int64, pin_memory=pinned)
         self._row = torch.zeros(1, dtype=torch.int64, device=device)
@@ -62,7 +62,7 @@ class Turn:
         self._run("take", step, self._take)
 
     def end(self) -> None:
-        """Looks at what the last step led to, and decides nothing."""
+        """Observes the result of the last step without a decision."""
         self._run("end", self._length, self._end)
 
     def chosen(self) -> NDArray[np.int64]:
@@ -74,7 +74,7 @@ class Turn:
 
     def _run(self, name: str, step: int, work: Callable[[], None]) -> None:
         if self._done is not None:
-            # What went before has read where it was.
+            # Earlier work has already read the old index.
             self._done.synchronize()
         self._step[0] = step
         if not self._recording:
@@ -106,7 +106,7 @@ class Turn:
         self._last_value.copy_(self.actor.peek())
 
     def _write(self, pairs: Pairs) -> None:
-        """The row of this step. A recorded turn cannot be told where it is: it reads it."""
+        """The row of this step. A recorded turn reads its index from memory."""
         for place, value in pairs:
             if self._done is None:
                 place[int(self._step)] = value

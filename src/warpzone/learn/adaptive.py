@@ -1,4 +1,4 @@
-"""Schedules that react: more exploration on a plateau, less while returns rise. Off by default."""
+"""Adaptive schedules: more exploration on a plateau, less while returns rise. Off by default."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from warpzone.config.adaptive import AdaptiveConfig
 
-#: A change of the mean return below this share of the spread of returns is none.
+#: Changes of the mean return below this share of the spread of returns are ignored.
 TOLERANCE = 0.05
-#: A change of the clear rate below this is none.
+#: Smaller changes of the clear rate are ignored.
 CLEAR_TOLERANCE = 0.01
-#: From this clear rate on there is nothing left to look for: precision is what is missing.
+#: Above this clear rate exploration is no longer needed, only precision.
 CLEARED = 0.9
 #: What `adaptive_state` of the metrics means.
 STATES = {-1: "decline", 0: "too early to say", 1: "plateau", 2: "progress"}
@@ -38,7 +38,7 @@ class Adaptive:
         self._seen: deque[tuple[float, float, float]] = deque(maxlen=config.adaptive_window)
 
     def observe(self, summary: dict[str, float]) -> None:
-        """Takes the episode numbers of an update, before it is learned from."""
+        """Records the episode statistics of an update, before it is learned from."""
         if not self.config.adaptive or "avg_return" not in summary:
             return
         names = ("avg_return", "recent_return_std", "clear_rate")
@@ -88,7 +88,7 @@ class Adaptive:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next update depends on, as plain numbers."""
+        """The complete state, as plain numbers."""
         return {
             "entropy_scale": self.entropy_scale,
             "lr_scale": self.lr_scale,
@@ -98,7 +98,7 @@ class Adaptive:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from `state_dict`. Factors are brought inside the present bounds."""
+        """Restores `state_dict`. Factors are clamped to the present bounds."""
         config = self.config
         self.entropy_scale = _within(
             float(state["entropy_scale"]), config.adaptive_entropy_min, config.adaptive_entropy_max

@@ -1,4 +1,4 @@
-"""Augmentation of what is learned from, on the device: acting and evaluation never see it."""
+"""Augments observations for learning, on the device; acting and evaluation never use it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpzone.config import TrainConfig
 
 
 class Change(NamedTuple):
-    """What is done to a number of observations or lanes, [N] each; None for nothing."""
+    """Changes of N observations or lanes, [N] each; None for no change."""
 
     #: Pixels, down and to the right.
     shifts: tuple[Tensor, Tensor] | None
@@ -45,7 +45,7 @@ class Augmentation:
         return obs if change is None else self._changed(obs, change)
 
     def sequences(self, obs: Tensor, change: Change | None) -> Tensor:
-        """[T, B, stack, rows, columns]: each lane as a whole, so that things do not jump."""
+        """[T, B, stack, rows, columns]: one change for each lane, so that pictures do not jump."""
         if change is None:
             return obs
         time, lanes, stack, *picture = obs.shape
@@ -54,11 +54,11 @@ class Augmentation:
         return changed.transpose(0, 1)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The random numbers still to come."""
+        """State of the random generator."""
         return {} if self._cpu is None else {"random": self._cpu.get_state()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Goes on from `state_dict`."""
+        """Restores `state_dict`."""
         if self._cpu is not None and "random" in state:
             self._cpu.set_state(state["random"])
 

@@ -1,4 +1,4 @@
-"""A rollout as minibatches of single steps or whole lanes, with what the network says of them."""
+"""A rollout as minibatches of single steps or whole lanes, with the network's outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from warpzone.model.compiling import compiled
 
 
 class Network:
-    """The network that learns, and what observations go through before they reach it."""
+    """The network that learns, and the preparation of its observations."""
 
     def __init__(self, config: TrainConfig, agent: Agent, device: torch.device) -> None:
         self.augmentation = Augmentation(config, device)
@@ -62,7 +62,7 @@ class Batches(Protocol):
         """What was prepared for some parts."""
 
     def batch(self, index: Tensor, change: Change | None = None) -> Batch:
-        """Some parts, changed by augmentation and run through the network."""
+        """A minibatch of some parts, augmented and passed through the network."""
 
 
 class StepBatches:

@@ -1,4 +1,4 @@
-"""Optimiser steps as CUDA graphs: recorded once for each rollout store, replayed ever after."""
+"""Optimiser steps as CUDA graphs: recorded once for each rollout store, then replayed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OptimiserSteps:
     """Runs optimiser steps, as graphs if `enabled`."""
 
     def __init__(self, updater: Updater, counters: list[Tensor], *, enabled: bool) -> None:
-        """counters: whatever else a step changes."""
+        """counters: other tensors that a step changes."""
         self._updater = updater
         self._counters = counters
         self.enabled = enabled

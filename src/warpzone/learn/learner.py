@@ -28,7 +28,7 @@ from warpzone.model.agent import Agent
 from warpzone.model.cpu import keep_freed_memory
 
 MAX_SKIPPED_IN_A_ROW = 5
-#: Where the loss scale of float16 begins.
+#: Initial loss scale of float16.
 FIRST_SCALE = 8192.0
 STATISTICS = (
     "loss_total",
@@ -44,7 +44,7 @@ REPLAY_STATISTICS = ("loss_policy", "loss_value", "approx_kl")
 
 
 class LearningError(RuntimeError):
-    """Learning cannot go on; one sentence that says why."""
+    """Learning cannot continue; one sentence says why."""
 
 
 class Learner:
@@ -88,7 +88,7 @@ class Learner:
         self._sums = torch.zeros(len(STATISTICS), device=device)
         self._replayed_sums = torch.zeros_like(self._sums)
         self._orders = Orders(config.seed, device)
-        #: Waits without turning in circles: the core is the engine's if it plays meanwhile.
+        #: Blocking event, no busy-wait: the core stays free for the engine.
         self._waiting: torch.cuda.Event | None = None
         if device.type == "cuda":
             self._waiting = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
@@ -146,7 +146,7 @@ class Learner:
 
     # --- what a checkpoint holds ----------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
-        """Everything the next update depends on but for the weights and the replay."""
+        """The complete state, without weights and replay."""
         return {
             "updater": self.updater.state_dict(),
             "order": self._orders.random.get_state(),
@@ -156,8 +156,8 @@ class Learner:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes up a saved state; the weights come first. Averages that were not saved begin with
-        the weights."""
+        """Restores a saved state; the weights must be loaded before. Averages that were not
+        saved start from the weights."""
         self.updater.load_state_dict(state["updater"])
         self._orders.random.set_state(state["order"])
         self.adaptive.load_state_dict(state["adaptive"])
@@ -193,8 +193,8 @@ class Learner:
                 break
 
     def _stopped(self) -> bool:
-        """Whether the target KL was reached. Where asking would make the host wait for the device,
-        the rest of the passes runs, and is vetoed there."""
+        """Whether the target KL was reached. Where the host would have to wait for the device,
+        the remaining passes run and are vetoed on the device."""
         return self.device.type == "cpu" and bool(self._stop)
 
     def _held(self, rollout: Rollout) -> Rollout:
@@ -211,7 +211,7 @@ class Learner:
 
     # --- replay ---------------------------------------------------------------------------------
     def _replay(self, replaying: Replaying, rollout: Rollout, progress: float) -> None:
-        """Stores the rollout, and learns from stored segments when their turn has come."""
+        """Stores the rollout, and learns from stored segments when a sample is due."""
         batch = replaying.exchange(rollout, progress)
         if batch is None:
             return

@@ -47,7 +47,7 @@ def replay_spec(config: TrainConfig, agent: Agent) -> ReplaySpec:
 
 
 class Replaying:
-    """Segments live where the network learns, so that drawing them moves nothing."""
+    """Segments are stored on the learner's device, so that samples need no transfer."""
 
     def __init__(self, config: TrainConfig, agent: Agent, device: torch.device) -> None:
         spec = replay_spec(config, agent)
@@ -74,7 +74,7 @@ class Replaying:
         return without_burn_in(self.agent, segments, self.config, self.device)
 
     def learned(self, batch: SegmentBatch, errors: Tensor) -> None:
-        """Takes the value errors [steps, segments] that learning from a batch found."""
+        """Sets priorities from the value errors [steps, segments] of a batch."""
         self.replay.update_priorities(batch, segment_priorities(errors))
 
     def metrics(self) -> dict[str, float]:

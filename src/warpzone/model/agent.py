@@ -14,7 +14,7 @@ from warpzone.model.spec import ModelSpec
 
 
 class Output(NamedTuple):
-    """What the agent makes of observations."""
+    """Outputs of the agent."""
 
     #: float32 [..., A].
     logits: Tensor

@@ -1,4 +1,4 @@
-"""What a CPU wants to be told about memory and threads."""
+"""Settings of memory and threads for CPUs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ MMAP_THRESHOLD = -3
 #: The most that glibc takes for `MMAP_THRESHOLD`.
 LARGEST_KEPT = 32 << 20
 NEVER = 2**31 - 1
-#: Floating-point operations of a decision for which one more thread pays. A smaller decision is
-#: over before threads have met, and those that wait for each other take cores from the engine.
+#: Floating-point operations of a decision for which one more thread pays. For a smaller decision
+#: the synchronisation costs more than it saves, and waiting threads take cores from the engine.
 WORTHWHILE = 100_000_000
 
 
 def keep_freed_memory() -> bool:
-    """Lets the process keep what it frees instead of handing it back to the system at once.
+    """Keeps freed memory in the process instead of returning it to the system at once.
 
-    A minibatch frees some ten megabytes, and the next one asks for them again. Handed back, they
-    come as new pages, each faulted in and cleared: a fifth of the time of an update. Says whether
-    the C library here takes the advice; who has set `MALLOC_TRIM_THRESHOLD_` wants something else.
+    A minibatch frees some ten megabytes, and the next one allocates them again. Returned memory
+    comes back as new pages, each faulted in and cleared: a fifth of the time of an update. Returns
+    whether the C library accepts the setting; `MALLOC_TRIM_THRESHOLD_` takes precedence.
     """
     if platform.libc_ver()[0] != "glibc" or "MALLOC_TRIM_THRESHOLD_" in os.environ:
         return False

@@ -1,4 +1,4 @@
-"""What the network looks like, checked before anything is built."""
+"""Description of the network, checked before anything is built."""
 
 from dataclasses import dataclass
 from math import isfinite

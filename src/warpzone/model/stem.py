@@ -1,4 +1,4 @@
-"""First convolutions: uint8 frames in, computed in a shape that the hardware likes.
+"""First convolutions: uint8 frames in, computed in a layout that suits the hardware.
 
 Few input channels leave most of a tensor core idle. Both layers here are the plain convolution with
 the same weights, written so that more channels meet each weight.

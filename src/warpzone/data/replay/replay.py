@@ -280,7 +280,7 @@ class Replay:
             self._timed += 1
             for name, milliseconds in parts.items():
                 self._times[name] += milliseconds
-            # Reading and moving segments costs the same whoever chose them.
+            # Reading and moving segments costs the same for both samplers.
             if self.on_device and self._guard.record(parts["search"]):
                 self._fall_back()
 

@@ -137,7 +137,8 @@ class ScanSampler:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.take_weights(state)
-        # Of another kind of device it does not fit; draws then go on from this one's own.
+        # The state of another kind of device does not fit; draws then continue with this
+        # generator's own.
         if state["generator"].shape == self._generator.get_state().shape:
             self._generator.set_state(state["generator"])
 
