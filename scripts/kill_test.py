@@ -24,11 +24,12 @@ import torch._dynamo  # The optimiser wants it, and it takes seconds.
 
 from warpzone.cli.main import main as main_of_warpzone
 from warpzone.config import TrainConfig
+from warpzone.eval.weights import find_agent
 from warpzone.observers.make import make_observers  # noqa: F401 (imported before the forks)
 from warpzone.observers.observer import Observer
 from warpzone.run.checkpoints import Checkpoints
 from warpzone.run.files import TEMPORARY
-from warpzone.run.folder import load_agent, load_config
+from warpzone.run.folder import load_config
 from warpzone.run.sidecar import read_sidecar
 from warpzone.train.estimate import count_memory
 from warpzone.train.loop import Run
@@ -214,7 +215,7 @@ def compare(killed: Path, untouched: Path) -> dict[str, bool]:
     """Weights bit for bit, and what was written down of episodes."""
     stems = [Checkpoints(folder / "checkpoints").stems()[0] for folder in (killed, untouched)]
     agents = [
-        load_agent(folder / "checkpoints" / stem)[0].state_dict()
+        find_agent(folder / "checkpoints" / stem).agent.state_dict()
         for folder, stem in zip((killed, untouched), stems, strict=True)
     ]
     names = ("global_step", "lane", "episode_return", "steps", "furthest_x")

@@ -192,8 +192,8 @@ def test_full_disk_is_a_failure(
 def test_interrupt_saves_the_weights(
     capsys: OUT, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from warpzone.eval.weights import find_agent
     from warpzone.observers.progress import Progress
-    from warpzone.run.folder import load_agent
 
     def interrupt(self: Progress, row: dict[str, Any]) -> None:
         raise KeyboardInterrupt
@@ -202,9 +202,9 @@ def test_interrupt_saves_the_weights(
     words = [*TINY, "--runs-dir", str(tmp_path), "--run-name", "cut"]
     assert main(["train", *words]) == 130
     assert "[train][warn] interrupted at step 128" in capsys.readouterr().err
-    agent, config = load_agent(tmp_path / "cut")
-    assert config.run_name == "cut"
-    assert all(bool(part.isfinite().all()) for part in agent.parameters())
+    found = find_agent(tmp_path / "cut")
+    assert found.config.run_name == "cut"
+    assert all(bool(part.isfinite().all()) for part in found.agent.parameters())
 
 
 def test_video_prefers_clears() -> None:

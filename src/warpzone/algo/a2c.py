@@ -20,9 +20,7 @@ class A2c(Algorithm):
 
     def loss(self, batch: Batch, entropy_bonus: Tensor) -> Losses:
         """-log pi * advantage, with value loss and entropy bonus."""
-        targets, advantages = self.returns(batch)
-        if self.config.normalize_advantages:
-            advantages = batch.normalised(advantages)
+        targets, advantages = self.learned(batch)
         policy = policy_gradient_loss(
             batch.log_prob,
             batch.old_log_prob,

@@ -102,6 +102,13 @@ class Algorithm(ABC):
             raise TypeError(f"{type(self).__name__} prepares no returns and does not compute any")
         return batch.returns
 
+    def learned(self, batch: Batch) -> Returns:
+        """`returns`, with advantages normalised if that is wanted."""
+        targets, advantages = self.returns(batch)
+        if self.config.normalize_advantages:
+            advantages = batch.normalised(advantages)
+        return Returns(targets, advantages)
+
     @abstractmethod
     def loss(self, batch: Batch, entropy_bonus: Tensor) -> Losses:
         """What an optimiser step makes smaller."""

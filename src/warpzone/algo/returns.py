@@ -51,7 +51,7 @@ def gae(steps: Steps, *, gamma: float | Tensor, lam: float) -> Returns:
 
     gamma: a number, or a tensor that fits [T, B].
     """
-    following = next_values(steps, steps.values, steps.last_value)
+    following = next_values(steps)
     errors = steps.rewards + gamma * following - steps.values
     advantages = reverse_scan(errors, gamma * lam * _running(steps))
     return Returns(steps.values + advantages, advantages)
@@ -66,29 +66,26 @@ def vtrace(
     lam: float = 1.0,
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
-    pg_rho_bar: float | None = None,
 ) -> Returns:
     """Espeholt et al. 2018. log_rho = log pi(a|x) - log mu(a|x), [T, B].
 
     With lambda < 1 the advantage bootstraps from the same mixture as the trace, so that on-policy
-    targets and advantages are those of GAE(lambda). `pg_rho_bar` clips the advantage's weight, as
-    rho_bar unless given.
+    targets and advantages are those of GAE(lambda).
     """
     rho = log_rho.exp()
     clipped_rho = rho.clamp(max=rho_bar)
     running = _running(steps)
-    following = next_values(steps, steps.values, steps.last_value)
+    following = next_values(steps)
     errors = clipped_rho * (steps.rewards + gamma * following - steps.values)
     corrections = reverse_scan(errors, gamma * lam * running * rho.clamp(max=c_bar))
     targets = steps.values + corrections
     mixed = following + lam * running * _shifted(corrections)
-    weight = clipped_rho if pg_rho_bar is None else rho.clamp(max=pg_rho_bar)
-    return Returns(targets, weight * (steps.rewards + gamma * mixed - steps.values))
+    return Returns(targets, clipped_rho * (steps.rewards + gamma * mixed - steps.values))
 
 
-def next_values(steps: Steps, values: Tensor, last_value: Tensor) -> Tensor:
+def next_values(steps: Steps) -> Tensor:
     """[T, B]: the value of what follows each step."""
-    following = torch.cat([values[1:], last_value[None]])
+    following = torch.cat([steps.values[1:], steps.last_value[None]])
     following = torch.where(steps.truncated, steps.final_value, following)
     return torch.where(steps.terminated, torch.zeros_like(following), following)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import cos, isfinite, pi
 
-KINDS = ("constant", "linear", "cosine")
+KINDS = ("constant", "cosine")
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Schedule:
 
     start: float
     end: float = 0.0
-    #: `constant` (ignores `end`), `linear` or `cosine`.
+    #: `constant` (ignores `end`) or `cosine`.
     kind: str = "constant"
     #: Share of the run in which the value rises to `start`.
     warmup: float = 0.0
@@ -41,39 +41,23 @@ class Schedule:
             return self.start * min(1.0, (progress + self.stride) / self.warmup)
         if self.kind == "constant":
             return self.start
-        gone = (progress - self.warmup) / (1.0 - self.warmup)
-        if self.kind == "cosine":
-            gone = 0.5 * (1.0 - cos(pi * gone))
+        gone = 0.5 * (1.0 - cos(pi * (progress - self.warmup) / (1.0 - self.warmup)))
         return (1.0 - gone) * self.start + gone * self.end
-
-    def at(self, step: int, total: int) -> float:
-        """The value at the given step (0-based) of `total`."""
-        if total < 1:
-            raise ValueError(f"a run has at least one step, not {total}")
-        return self(step / total)
 
 
 @dataclass(frozen=True)
 class Anneal:
-    """Linear from `start` at `hold` to `end` at `until`: the entropy bonus late in a run is what
-    caps reliability, so it can be gone before the end."""
+    """Linear from `start` to `end`: the entropy bonus late in a run is what caps reliability."""
 
     start: float
     end: float = 0.0
-    until: float = 1.0
-    hold: float = 0.0
 
     def __post_init__(self) -> None:
         if not (isfinite(self.start) and isfinite(self.end)):
             raise ValueError(f"an anneal needs finite ends, not {self.start} and {self.end}")
-        if not 0.0 <= self.hold < self.until <= 1.0:
-            raise ValueError(
-                "an anneal needs 0 <= hold < until <= 1 (shares of the run), "
-                f"not hold {self.hold} and until {self.until}"
-            )
 
     def __call__(self, progress: float) -> float:
         """The value at a share of the run."""
-        gone = min(max((progress - self.hold) / (self.until - self.hold), 0.0), 1.0)
+        gone = min(max(progress, 0.0), 1.0)
         # Exact at both ends: an entropy bonus annealed to zero is zero, not 1e-19.
         return (1.0 - gone) * self.start + gone * self.end

@@ -31,9 +31,7 @@ class Vtrace(Algorithm):
     def loss(self, batch: Batch, entropy_bonus: Tensor) -> Losses:
         """-log pi * corrected advantage, with value loss and entropy bonus. Replayed lanes count by
         their importance weights."""
-        targets, advantages = self.returns(batch)
-        if self.config.normalize_advantages:
-            advantages = batch.normalised(advantages)
+        targets, advantages = self.learned(batch)
         policy = policy_gradient_loss(
             batch.log_prob,
             batch.old_log_prob,

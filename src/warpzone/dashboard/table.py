@@ -15,8 +15,6 @@ Floats = NDArray[np.float64]
 MOST_ROWS = 30_000
 #: Columns kept; a run has some dozens.
 MOST_COLUMNS = 400
-#: What a curve can be drawn over.
-AXES = ("global_step", "seconds", "update", "timestamp")
 
 
 class Table:

@@ -103,8 +103,3 @@ class RewardSchedule:
             scale=self.scale.at(global_step),
             death=self.death.at(global_step),
         )
-
-    @property
-    def constant(self) -> bool:
-        """Whether nothing ever changes."""
-        return all(part.final is None for part in (self.pixel, self.scale, self.death))

@@ -19,8 +19,6 @@ class Pulse:
         self.phase = "start"
         #: time.monotonic() of the last progress.
         self.last = time.monotonic()
-        #: Steps, optimiser steps and changes of phase so far.
-        self.beats = 0
         #: The newest hint or warning, until a heartbeat has carried it.
         self.message = ""
         #: Called with the seconds of every step of the current rollout.
@@ -37,7 +35,6 @@ class Pulse:
     def beat(self) -> None:
         """Records progress."""
         self.last = time.monotonic()
-        self.beats += 1
 
     def step(self) -> None:
         """Records that all lanes have made a step of the current rollout."""
@@ -46,8 +43,3 @@ class Pulse:
         self._step_began = self.last
         if self.on_step is not None:
             self.on_step(self.last - began)
-
-    @property
-    def idle_seconds(self) -> float:
-        """Seconds since the last progress."""
-        return time.monotonic() - self.last

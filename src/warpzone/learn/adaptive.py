@@ -13,8 +13,6 @@ TOLERANCE = 0.05
 CLEAR_TOLERANCE = 0.01
 #: Above this clear rate exploration is no longer needed, only precision.
 CLEARED = 0.9
-#: What `adaptive_state` of the metrics means.
-STATES = {-1: "decline", 0: "too early to say", 1: "plateau", 2: "progress"}
 
 
 class Adaptive:
@@ -32,6 +30,7 @@ class Adaptive:
         self.config = config
         self.entropy_scale = 1.0
         self.lr_scale = 1.0
+        #: -1 decline, 0 too early to say, 1 plateau, 2 progress.
         self.state = 0
         self._wait = 0
         #: Mean return, its spread and the clear rate, update by update.

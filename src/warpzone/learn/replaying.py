@@ -38,7 +38,6 @@ def replay_spec(config: TrainConfig, agent: Agent) -> ReplaySpec:
             beta=BetaSchedule(config.per_beta, config.per_beta_final),
             sample_interval=config.per_sample_interval,
             min_segments=min(config.per_segments, segment.capacity(memory)),
-            burn_in=config.per_burn_in,
             device_sampler=config.per_gpu_sample,
             fallback_ms=config.per_gpu_sample_fallback_ms or None,
         )

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from warpzone.model.encoder import make_encoder
-from warpzone.model.gtrxl import Gtrxl, fit_state
+from warpzone.model.gtrxl import Gtrxl
 from warpzone.model.heads import Heads, NoisyLinear
 from warpzone.model.memory import Gru, Lstm, Memory, NoMemory, State
 from warpzone.model.spec import ModelSpec
@@ -43,12 +43,6 @@ class Agent(nn.Module):
     def initial_state(self, batch: int, device: torch.device | str | None = None) -> State:
         """Empty memory for `batch` lanes, where the weights are unless told otherwise."""
         return self.memory.initial_state(batch, device or next(self.parameters()).device)
-
-    def fit_state(self, state: State) -> State:
-        """A state carried under another memory length, trimmed or padded to this agent's."""
-        if isinstance(self.memory, Gtrxl):
-            return fit_state(state, self.memory.memory_length)
-        return state
 
     def act(self, obs: Tensor, previous_action: Tensor, state: State, starts: Tensor) -> Output:
         """One step. obs: uint8 [B, stack, H, W]; previous_action and starts: [B]."""

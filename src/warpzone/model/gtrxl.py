@@ -175,11 +175,3 @@ def encode_distances(memory_length: int, size: int) -> Tensor:
     index = torch.arange(size)
     angle = distance * 10000.0 ** (-(index // 2 * 2) / size)
     return torch.where(index % 2 == 0, angle.sin(), angle.cos())
-
-
-def fit_state(state: State, memory_length: int) -> State:
-    """The state for a network of another memory length: the newest steps stay."""
-    memory, filled = state
-    missing = memory_length - memory.shape[2]
-    # A negative pad cuts.
-    return F.pad(memory, (0, 0, missing, 0)), filled.clamp(max=memory_length)

@@ -167,21 +167,3 @@ def load_config(path: Path) -> TrainConfig:
         return from_saved(read_object(path, CONFIG))
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(f"{path / CONFIG} cannot be used: {error}") from error
-
-
-def load_agent(path: Path, name: str = "") -> tuple[Agent, TrainConfig]:
-    """A trained agent: of a run the best weights if there are any, else those of the last
-    evaluation, else those of the newest checkpoint; or of a checkpoint, by any of its files."""
-    from warpzone.env.actions import action_table
-    from warpzone.model.spec import model_spec
-    from warpzone.run.loading import find_weights
-    from warpzone.run.safe import read_weights
-    from warpzone.run.sidecar import CheckpointError
-
-    file, config = find_weights(path, name)
-    agent = Agent(model_spec(config, len(action_table(config.actions).masks)))
-    try:
-        agent.load_state_dict(read_weights(file, agent.state_dict()))
-    except (CheckpointError, OSError) as error:
-        raise ConfigError(f"{file} cannot be used: {error}") from error
-    return agent, config

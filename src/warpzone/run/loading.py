@@ -19,11 +19,10 @@ from warpzone.run.sidecar import (
 )
 
 
-def find_weights(path: Path, name: str = "") -> tuple[Path, TrainConfig]:
-    """The weights of a run (`name`: this file of it), or of the checkpoint that a file belongs
-    to."""
+def find_weights(path: Path) -> tuple[Path, TrainConfig]:
+    """The weights of a run, or of the checkpoint that a file belongs to."""
     if path.is_dir():
-        return _of_run(path, name)
+        return _of_run(path)
     stem = path.name
     for suffix in SUFFIXES:
         stem = stem.removesuffix(suffix)
@@ -38,12 +37,7 @@ def find_weights(path: Path, name: str = "") -> tuple[Path, TrainConfig]:
         raise ConfigError(f"{path} cannot be used: {error}") from error
 
 
-def _of_run(path: Path, name: str) -> tuple[Path, TrainConfig]:
-    if name:
-        file = path / name
-        if not file.is_file():
-            raise ConfigError(f"{path} has no {name}")
-        return file, load_config(path)
+def _of_run(path: Path) -> tuple[Path, TrainConfig]:
     for known in (BEST, WEIGHTS):
         if (path / known).is_file():
             return path / known, load_config(path)

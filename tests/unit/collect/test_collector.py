@@ -7,6 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from reference_collector import ReferenceLane
+from rollouts import check
 from tiny_runs import CPU, make_agent, make_collector, tiny
 
 from warpzone import rom
@@ -15,7 +16,7 @@ from warpzone.collect.lanes import lane_seeds
 from warpzone.collect.streams import generator
 from warpzone.config import TrainConfig
 from warpzone.data.stacking import stack_sequence
-from warpzone.data.types import Rollout, check
+from warpzone.data.types import Rollout
 from warpzone.learn.learner import Learner
 from warpzone.rom import native
 

@@ -58,7 +58,6 @@ def walker(config: TrainConfig, action: int) -> Any:
 
 def test_default_rewards_are_constant() -> None:
     schedule = reward_schedule(tiny())
-    assert schedule.constant
     assert schedule.at(10**9) == RewardWeights(pixel=0.1, step=-0.04, flag=5.0, death=-2.5)
 
 

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_replay import ToyLanes
+from rollouts import check
 
 from warpzone.data.stacking import stack_frames, stack_sequence, wide
-from warpzone.data.types import check
 
 
 @settings(max_examples=25, deadline=None)

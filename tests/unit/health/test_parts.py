@@ -155,7 +155,6 @@ def test_the_pulse_measures_steps_of_one_rollout() -> None:
     pulse.enter("collect")
     pulse.step()
     assert seconds[-1] < 1000.0  # ... is not a slow step.
-    assert pulse.beats == 6
 
 
 def test_heartbeat_lines() -> None:

@@ -123,8 +123,8 @@ def _chosen(kept: Replaying, rollout: Rollout, progress: float) -> SegmentBatch:
     kept.replay.push(rollout)
     slots = torch.arange(5)
     storage = kept.replay.storage
-    weights, mask = torch.linspace(0.2, 1.0, 5), torch.ones(rollout.length, 5, dtype=torch.bool)
-    return SegmentBatch(storage.gather(slots), weights, mask, slots, storage.serials(slots))
+    weights = torch.linspace(0.2, 1.0, 5)
+    return SegmentBatch(storage.gather(slots), weights, slots, storage.serials(slots))
 
 
 @pytest.mark.parametrize("memory", ["none", "gru", "lstm", "gtrxl"])

@@ -200,28 +200,6 @@ def test_gtrxl_looks_back_memory_length_steps_in_each_layer() -> None:
     assert same == [False] * 5 + [True] * 3
 
 
-def test_gtrxl_memory_can_be_trimmed() -> None:
-    """With one layer, memory is of inputs alone, so a trimmed state is what a short agent has."""
-    long = agent_with("gtrxl", memory_length=6, memory_layers=1)
-    short = agent_with("gtrxl", memory_length=2, memory_layers=1)
-    short.load_state_dict(long.state_dict())
-    obs, previous, starts = sequence(10, seed=6, starts=0.1)
-    with torch.no_grad():
-        _, _, state = act_along(long, obs[:8], previous[:8], long.initial_state(LANES), starts[:8])
-        _, _, expected = act_along(
-            short, obs[:8], previous[:8], short.initial_state(LANES), starts[:8]
-        )
-        trimmed = short.fit_state(state)
-        assert_close(trimmed, expected)
-        logits, _, _ = act_along(short, obs[8:], previous[8:], trimmed, starts[8:])
-        wanted, _, _ = act_along(short, obs[8:], previous[8:], expected, starts[8:])
-        torch.testing.assert_close(logits, wanted, **CLOSE)
-        # A longer memory begins with the short one's steps and no others.
-        padded = long.fit_state(trimmed)
-        assert [tuple(part.shape) for part in padded] == [(LANES, 1, 6, 8), (LANES,)]
-        assert_close(short.fit_state(padded), trimmed)
-
-
 def test_gtrxl_begins_close_to_the_identity() -> None:
     torch.manual_seed(0)
     module = Gtrxl(8, 8, layers=2, heads=2, memory_length=4)

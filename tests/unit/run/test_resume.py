@@ -11,10 +11,12 @@ from tiny_runs import make_agent, same, tiny
 
 from warpzone.cli.main import main
 from warpzone.config import ConfigError, TrainConfig, from_dict
+from warpzone.eval.weights import find_agent
 from warpzone.run import reader
 from warpzone.run.checkpoints import Checkpoints
 from warpzone.run.files import sha256
-from warpzone.run.folder import RunFolder, load_agent, load_config
+from warpzone.run.folder import RunFolder, load_config
+from warpzone.run.loading import find_weights
 from warpzone.run.matching import FREE, NETWORK, compare
 from warpzone.run.reader import latest_run
 from warpzone.run.resume import find_start
@@ -199,7 +201,7 @@ def test_agents_load_from_every_kind_of_file(tmp_path: Path) -> None:
     folder.write_config(config)
     agent = make_agent(config)
     with pytest.raises(ConfigError, match="no weights yet"):
-        load_agent(folder.path)
+        find_agent(folder.path)
     compiled = {f"_orig_mod.{name}": part for name, part in agent.state_dict().items()}
     written = Checkpoints(folder.checkpoints).write(snapshot(4, config=config, weights=compiled))
     stem = folder.checkpoints / written.sidecar.stem
@@ -211,26 +213,27 @@ def test_agents_load_from_every_kind_of_file(tmp_path: Path) -> None:
         stem.with_name(stem.name + ".safetensors"),
         folder.checkpoints / written.sidecar.latest,
     ):
-        loaded, saved = load_agent(path)
-        assert same(loaded, agent)
-        assert saved.hidden_size == config.hidden_size
+        found = find_agent(path)
+        assert same(found.agent, agent)
+        assert found.config.hidden_size == config.hidden_size
     for path in folder.checkpoints.glob("*.json"):
         path.unlink()
-    assert same(load_agent(stem)[0], agent)
+    assert same(find_agent(stem).agent, agent)
     # Old weights of a compiled network, with nothing beside them but the run's configuration.
     from safetensors.torch import save_file
 
     save_file(
         {name: part.clone() for name, part in compiled.items()}, folder.path / "old.safetensors"
     )
-    assert same(load_agent(folder.path, "old.safetensors")[0], agent)
-    assert same(load_agent(folder.path / "old.safetensors")[0], agent)
+    found = find_agent(folder.path / "old.safetensors")
+    assert same(found.agent, agent)
+    assert not found.guessed
     alone = tmp_path / "alone.safetensors"
     save_file({"a": torch.zeros(1)}, alone)
     with pytest.raises(ConfigError, match="its network is unknown"):
-        load_agent(alone)
+        find_weights(alone)
     with pytest.raises(ConfigError, match="there are no weights"):
-        load_agent(tmp_path / "nothing")
+        find_agent(tmp_path / "nothing")
 
 
 def test_a_run_that_goes_on_takes_away_half_files(tmp_path: Path) -> None:

@@ -18,10 +18,12 @@ from warpzone.data.replay.sampler import (
 )
 from warpzone.data.replay.stats import DrawClock, ReplayStats, unique_ratio
 from warpzone.data.replay.storage import SegmentSpec, SegmentStorage
-from warpzone.data.types import Rollout, State
+from warpzone.data.types import Rollout
 
 PARTS = ("search", "gather", "copy")
 QUANTILES = (0.5, 0.9, 0.99)
+#: How much a segment's largest error counts for its priority; the mean counts for the rest.
+ETA = 0.9
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,6 @@ class ReplaySpec:
     sample_interval: int = 1
     #: Segments that must be there before samples are due.
     min_segments: int = 1
-    #: First steps of a segment that only bring the memory up to date and teach nothing.
-    burn_in: int = 0
     #: Draw on the storage's device instead of the CPU.
     device_sampler: bool = False
     #: Give the device sampler up when it is slower than this three times in a row; None never.
@@ -58,11 +58,6 @@ class ReplaySpec:
             raise ValueError(
                 "sample_interval and min_segments must be at least 1, and are "
                 f"{self.sample_interval} and {self.min_segments}"
-            )
-        if not 0 <= self.burn_in < self.segment.length:
-            raise ValueError(
-                f"a burn-in of {self.burn_in} steps leaves nothing to learn of segments of "
-                f"{self.segment.length}"
             )
         if self.min_segments > self.capacity:
             raise ValueError(
@@ -81,21 +76,16 @@ class SegmentBatch(NamedTuple):
     rollout: Rollout
     #: float32 [N]: importance weights, the largest 1.
     weights: Tensor
-    #: bool [L, N]: the steps to learn from; false during burn-in.
-    mask: Tensor
     #: int64 [N], where the segments were found.
     slots: Tensor
     #: int64 [N], which ones they were.
     serials: Tensor
 
 
-def segment_priorities(errors: Tensor, mask: Tensor | None = None, eta: float = 0.9) -> Tensor:
+def segment_priorities(errors: Tensor) -> Tensor:
     """[L, N] TD errors -> [N]: eta * max + (1 - eta) * mean (Kapturowski et al. 2019)."""
     sizes = errors.detach().abs()
-    if mask is None:
-        mask = torch.ones_like(sizes, dtype=torch.bool)
-    sizes = torch.where(mask, sizes, 0.0)
-    return eta * sizes.amax(0) + (1.0 - eta) * sizes.sum(0) / mask.sum(0).clamp(min=1)
+    return ETA * sizes.amax(0) + (1.0 - ETA) * sizes.sum(0) / len(sizes)
 
 
 class Replay:
@@ -142,18 +132,10 @@ class Replay:
         on_turn = self.pushes > 0 and self.pushes % self.spec.sample_interval == 0
         return on_turn and self.size >= self.spec.min_segments
 
-    def push(
-        self, rollout: Rollout, states: tuple[State, ...] = (), priorities: Tensor | None = None
-    ) -> Tensor:
-        """Stores a rollout's segments and returns their slots.
-
-        priorities: one for each segment stored; without them, new segments get the highest so far.
-        """
-        slots = self.storage.push(rollout, states)
-        if priorities is None:
-            self.sampler.set_new(slots)
-        else:
-            self.sampler.set(slots, self._weigh(priorities))
+    def push(self, rollout: Rollout) -> Tensor:
+        """Stores a rollout's segments with the highest priority so far; returns their slots."""
+        slots = self.storage.push(rollout)
+        self.sampler.set_new(slots)
         self.pushes += 1
         return slots
 
@@ -174,15 +156,11 @@ class Replay:
         self._clock.close()
         self._record_unique(slots)
         self._record_times()
-        mask = torch.ones(rollout.length, count, dtype=torch.bool, device=self.device)
-        mask[: self.spec.burn_in] = False
-        return SegmentBatch(rollout, weights, mask, slots, serials)
+        return SegmentBatch(rollout, weights, slots, serials)
 
-    def push_and_sample(
-        self, rollout: Rollout, count: int, progress: float, states: tuple[State, ...] = ()
-    ) -> SegmentBatch | None:
+    def push_and_sample(self, rollout: Rollout, count: int, progress: float) -> SegmentBatch | None:
         """What one update does: always push, and sample when it is due."""
-        self.push(rollout, states)
+        self.push(rollout)
         return self.sample(count, progress) if self.due else None
 
     def update_priorities(self, batch: SegmentBatch, priorities: Tensor) -> None:

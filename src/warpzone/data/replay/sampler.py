@@ -7,7 +7,7 @@ total weight, which keeps every segment's expected share and lowers the variance
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,31 +19,9 @@ from warpzone.data.replay.sum_tree import SumTree
 PATIENCE = 3
 
 
-class Sampler(Protocol):
-    """Weights of slots and draws from them."""
-
-    #: Where slots come out.
-    device: torch.device
-
-    def set(self, slots: Tensor, weights: Tensor) -> None:
-        """Sets weights; of a slot that comes twice the larger stays."""
-
-    def set_new(self, slots: Tensor) -> None:
-        """Gives slots the largest weight ever set, so that each is drawn soon."""
-
-    def get(self, slots: Tensor) -> Tensor:
-        """The weights of slots."""
-
-    def sample(self, count: int, size: int) -> tuple[Tensor, Tensor]:
-        """`count` slots of the first `size`, int64, and the probability of each."""
-
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
-
-
 class TreeSampler:
-    """Draws by a sum tree on the CPU."""
+    """Draws by a sum tree on the CPU. Of a slot whose weight is set twice in one call the larger
+    one stays; new slots get the largest ever set, so that each is drawn soon."""
 
     def __init__(self, capacity: int, seed: int) -> None:
         self.device = torch.device("cpu")
@@ -89,7 +67,7 @@ class TreeSampler:
 
 
 class ScanSampler:
-    """Draws by prefix sum and binary search, all on one device."""
+    """Draws by prefix sum and binary search, all on one device; weights as in `TreeSampler`."""
 
     def __init__(self, capacity: int, seed: int, device: torch.device | str) -> None:
         self.device = torch.device(device)

@@ -109,29 +109,24 @@ class SegmentStorage:
         #: Which segment a slot holds; tells a sampled segment from its successor in the slot.
         self._serials = torch.full((capacity,), -1, dtype=torch.int64, device=self.device)
 
-    def push(self, rollout: Rollout, states: tuple[State, ...] = ()) -> Tensor:
-        """Stores every segment of the rollout, oldest first, and returns their slots.
-
-        states: memory before each segment after the first; needed where there is memory and the
-        rollout is longer than a segment. Of more segments than fit, the last ones stay.
-        """
+    def push(self, rollout: Rollout) -> Tensor:
+        """Stores every segment of the rollout, oldest first, and returns their slots. Of more
+        segments than fit, the last ones stay."""
         length, lanes = self.spec.length, rollout.lanes
         pieces, rest = divmod(rollout.length, length)
         if rest or pieces == 0:
             raise ValueError(
                 f"a rollout of {rollout.length} steps does not divide into segments of {length}"
             )
-        if rollout.state and len(states) != pieces - 1:
+        if rollout.state and pieces > 1:
             raise ValueError(
-                f"{pieces} segments of a network with memory need the memory before each: "
-                f"{pieces - 1} states after the first, not {len(states)}"
+                f"a rollout of {pieces} segments knows the memory before the first one only"
             )
         count = pieces * lanes
         serials = torch.arange(self.written, self.written + count, device=self.device)
         for piece in range(pieces):
-            state = states[piece - 1] if piece and rollout.state else rollout.state
             here = serials[piece * lanes : (piece + 1) * lanes]
-            self._write(here, _cut(rollout, piece * length, length, state))
+            self._write(here, _cut(rollout, piece * length, length, rollout.state))
         self.written += count
         self.size = min(self.capacity, self.size + count)
         return serials[-self.capacity :] % self.capacity
