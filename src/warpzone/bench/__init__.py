@@ -1,1 +1,1 @@
-"""Measuring speed. Needs NumPy and the engine; everything else is used when it is there."""
+"""Measuring speed. Needs NumPy and the engine; other packages are optional."""

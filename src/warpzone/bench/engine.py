@@ -1,4 +1,4 @@
-"""`warpzone bench engine`: which cases there are, and what their ratios must reach."""
+"""`warpzone bench engine`: the cases, and the targets of their ratios."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from warpzone.bench.rounds import Case, interleave, ratio
 from warpzone.bench.workload import Lanes, Setup, has_gymnasium, raw_frames
 from warpzone.rom import native
 
-#: The configuration that published numbers speak of.
+#: The configuration of published numbers.
 MAIN = Setup()
 #: Two skips of the same, so that the cost of a frame and of an observation can be told apart.
 #: One observation without the stack's copies is what is asked for.
@@ -92,7 +92,7 @@ def measure(rom: bytes, variant: str, plan: Plan, tell: Callable[[str], None]) -
 
 
 def checks(cases: dict[str, Case], costs: dict[str, Any]) -> list[dict[str, Any]]:
-    """The project's speed targets that this run can speak of."""
+    """The speed targets that this run measures."""
     main = _name(MAIN)
     found: list[dict[str, Any]] = []
 

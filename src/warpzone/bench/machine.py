@@ -1,4 +1,4 @@
-"""What the numbers were measured on."""
+"""The machine of a measurement."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""nes-py 8.2.1 and gym-super-mario-bros 7.4.0 as people use them, for comparison.
+"""nes-py 8.2.1 and gym-super-mario-bros 7.4.0 in their usual setup, for comparison.
 
 Both fail under NumPy 2 because bytes overflow; the three properties that do are repaired here.
 """

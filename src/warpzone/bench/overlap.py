@@ -67,7 +67,7 @@ def grid(
 
 
 def measure(mode: str, config: TrainConfig, warmup: float) -> Row:
-    """One short run, averaged over what comes after the warm-up."""
+    """One short run, averaged after the warm-up."""
     from warpzone.bench.train import Watch
     from warpzone.run.names import METRICS
     from warpzone.train.loop import Run
@@ -113,7 +113,7 @@ def average(
 
 
 class GpuUse:
-    """Use of the GPU in percent, now and then, where pynvml can be asked."""
+    """Samples the use of the GPU in percent, if pynvml is installed."""
 
     def __init__(self) -> None:
         self._samples: list[tuple[float, float]] = []
@@ -166,7 +166,7 @@ def run_grid(
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
-    """What is unknown stays empty."""
+    """Unknown values stay empty."""
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Row)])
         writer.writeheader()

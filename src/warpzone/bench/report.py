@@ -1,4 +1,4 @@
-"""Benchmark results for people."""
+"""Benchmark results as tables."""
 
 import importlib.util
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-#: Runs for about that many seconds and returns how many things it did.
+#: Runs for about that many seconds and returns the amount of work.
 Slice = Callable[[float], int]
 
 
@@ -61,7 +61,7 @@ def ratio(one: Case, other: Case) -> float:
 
 
 def until(seconds: float, once: Callable[[], int]) -> int:
-    """Repeats `once` for about that long and adds up what it did."""
+    """Repeats `once` for about that long and adds up its results."""
     end = time.perf_counter() + seconds
     done = once()
     while time.perf_counter() < end:

@@ -1,7 +1,7 @@
-"""`warpzone bench train`: engine, inference and learner alone, and all of it together.
+"""`warpzone bench train`: engine, inference and learner alone, and training end to end.
 
-The three parts and the two ways of putting them together take turns in every round, so that a
-machine that others use too is equally slow for all of them. Ratios are medians of rounds.
+The three parts and the two ways of putting them together take turns in every round, so that load
+from other processes affects all of them equally. Ratios are medians of rounds.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Rig:
         }
         serial = self.runs["serial"]
         self.device = serial.device
-        # Lanes of their own: the run's go on from where its collector left them.
+        # Separate lanes: those of the run must stay where its collector left them.
         self.groups: Lanes = make_groups(config, serial.rom, serial.native, self.device)
         self.actors = [
             Actor(config, serial.agent, group.count, self.device) for group in self.groups

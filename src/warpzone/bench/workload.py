@@ -14,9 +14,9 @@ from warpzone.env.options import Options
 from warpzone.env.walker import right_biased
 from warpzone.rom import native
 
-#: Steps after which an episode starts anew, unless Mario dies before.
+#: Steps after which an episode is reset, unless Mario dies before.
 EPISODE_STEPS = 500
-#: Frames a random button is held, and frames between two looks at whether Mario has died.
+#: Frames a random button is held, and frames between two checks for death.
 HOLD = 4
 CHUNK = 64
 _PLAN = 4096

@@ -102,7 +102,7 @@ def load_preset(name: str) -> TrainConfig:
     except RecursionError as error:
         raise ConfigError(f"preset {name} cannot be read: it is nested too deeply") from error
     except ValueError as error:
-        # TOML that is none, text that is none, or a number with thousands of digits.
+        # Invalid TOML, invalid text, or a number with thousands of digits.
         raise ConfigError(f"preset {name} cannot be read: {error}") from error
     try:
         return from_dict(values)

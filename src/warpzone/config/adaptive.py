@@ -1,4 +1,4 @@
-"""Schedules that react to how the run goes."""
+"""Schedules that adapt to the returns of the run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpzone.config.bounds import AtLeast, Refusal
 
 @dataclass(frozen=True)
 class AdaptiveConfig:
-    """Schedules that react to how the run goes."""
+    """Schedules that adapt to the returns of the run."""
 
     adaptive: bool = False
     """Scale entropy bonus and learning rate: up on a plateau, down while returns rise."""

@@ -1,4 +1,4 @@
-"""Who plays the lanes, when it is not the native engine."""
+"""Other back-ends than the native engine."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from warpzone.env.backends.select import check_name
 
 @dataclass(frozen=True)
 class BackendConfig:
-    """Who plays the lanes, when it is not the native engine."""
+    """Other back-ends than the native engine."""
 
     backend: str = "native"
     """native, nes-py, retro, or module:factory (any Gymnasium environment of the game)."""
     force_sync: bool = False
     """Play another back-end's lanes in this process instead of one worker process each."""
     env_start_method: Literal["auto", "forkserver", "spawn", "fork"] = "auto"
-    """How worker processes are started; auto is forkserver, or spawn where there is none."""
+    """How worker processes are started; auto is forkserver, or spawn if that is missing."""
     worker_start_delay: Annotated[float, AtLeast(0)] = 0.2
     """Seconds between the starts of two worker processes."""
     env_reset_timeout: Annotated[float, Above(0)] = 120.0
@@ -34,7 +34,7 @@ class BackendConfig:
     env_diag_dir: str = ""
     """Folder that keeps the workers' diagnostics; if not given, only those of failures are kept."""
     enable_ram_x_parse: bool = False
-    """Read x from RAM where a module:factory's info does not tell it; others always know x."""
+    """Read x from RAM if the info of a module:factory lacks it; other back-ends provide it."""
     ram_x_high_addr: str = "0x006D"
     """RAM address of the high byte of x."""
     ram_x_low_addr: str = "0x0086"

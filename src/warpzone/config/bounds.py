@@ -1,5 +1,5 @@
-"""What a field of the configuration may hold, said in its annotation and checked in one place:
-`lr: Annotated[float, Above(0)]` is a finite number above 0. Everything else is refused with one
+"""Bounds of configuration fields, stated in annotations and checked in one place: `lr:
+Annotated[float, Above(0)]` is a finite number above 0. Everything else is refused with one
 sentence."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Bound(Protocol):
     """A rule about one value."""
 
     def allows(self, value: Any) -> bool:
-        """Whether the value is right. A number that is none (NaN) never is."""
+        """Whether the value is right. NaN never is."""
 
     def demand(self, value: Any) -> str:
         """What a wrong value should have been; follows the name of the flag."""

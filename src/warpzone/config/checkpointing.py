@@ -1,4 +1,4 @@
-"""What is kept of a run, and how it is taken up again."""
+"""Checkpoints, and how a run is resumed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warpzone.config.bounds import AtLeast
 
 @dataclass(frozen=True)
 class CheckpointConfig:
-    """What is kept of a run, and how it is taken up again."""
+    """Checkpoints, and how a run is resumed."""
 
     checkpoint_minutes: Annotated[float, AtLeast(0)] = 5.0
     """Minutes between two checkpoints; 0 goes by --checkpoint-interval alone."""
@@ -23,12 +23,12 @@ class CheckpointConfig:
     checkpoint_replay_gb: Annotated[float, AtLeast(0)] = 0.5
     """A replay of at most this many GiB goes into checkpoints; a larger one starts empty again."""
     resume: str = "never"
-    """never, auto, latest, or a run's folder or checkpoint: where to go on from."""
+    """never, auto, latest, or a run's folder or checkpoint: what to resume."""
     resume_relax_match: bool = False
-    """Go on from checkpoints of other settings too, as long as the network is the same."""
+    """Resume despite other settings, as long as the network is the same."""
     checkpoint_root: str = ""
     """Folder below which --resume auto looks for runs; runs_dir if not given."""
     init: str = ""
-    """Begin with the weights of this agent: one that is shipped, a run, or a file of weights."""
+    """Start with the weights of this agent: one that is shipped, a run, or a file of weights."""
     auto_mem: bool = False
-    """When memory runs out, go on from the checkpoint with less (also AUTO_MEM=1)."""
+    """When memory runs out, resume from the checkpoint with reduced sizes (also AUTO_MEM=1)."""

@@ -1,5 +1,4 @@
-"""The preset that is used when nobody names one: it follows from what is to be played and from what
-the machine has."""
+"""The default preset: chosen by stages and machine."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from typing import NamedTuple
 from warpzone.config import TrainConfig
 from warpzone.env.stages import NUM_STAGES, parse_stages
 
-#: For one stage and for several, each for a GPU and for the CPU; the first that there is is taken.
+#: For one stage and for several, each for a GPU and for the CPU; the first existing one is used.
 ONE = {True: ("fast-1-1",), False: ("quick",)}
 SEVERAL = {True: ("all", "all-cpu", "fast-1-1"), False: ("all-cpu", "quick")}
 

@@ -1,4 +1,4 @@
-"""Which stages are practised, and from where."""
+"""Which stages are drawn, and where episodes start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warpzone.config.bounds import AtLeast, Share
 
 @dataclass(frozen=True)
 class CurriculumConfig:
-    """Which stages are practised, and from where."""
+    """Which stages are drawn, and where episodes start."""
 
     curriculum: Literal["none", "clear-rate", "progress"] = "none"
     """Draw stages that are rarely cleared (clear-rate), or on which play changes (progress)."""

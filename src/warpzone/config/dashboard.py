@@ -22,7 +22,7 @@ class DashboardConfig:
     """Looking at a run, and steering it, from a browser."""
 
     dashboard: bool = False
-    """Serve a page about this run, in a process of its own that ends with the run."""
+    """Serve a page about this run, in a separate process that ends with the run."""
     dashboard_host: str = "127.0.0.1"
     """Address the dashboard listens on; another than this machine's own needs the token."""
     dashboard_port: Annotated[int, AtLeast(0), AtMost(65535)] = 8765
@@ -32,7 +32,7 @@ class DashboardConfig:
     wall_lanes: Annotated[int, AtLeast(0), AtMost(64)] = 16
     """Lanes whose pictures the dashboard can show; 0 shows none."""
     wall_rate: Annotated[float, Above(0), AtMost(30)] = 15.0
-    """Pictures a second of each lane that are written while somebody looks."""
+    """Pictures a second of each lane while a browser shows them."""
 
 
 def missing() -> str:

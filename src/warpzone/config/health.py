@@ -1,4 +1,4 @@
-"""Who watches over a run, and how closely."""
+"""Monitoring: heartbeat, stalls, slow steps and hints."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from warpzone.config.bounds import Above, AtLeast, Refusal
 
 @dataclass(frozen=True)
 class HealthConfig:
-    """Who watches over a run, and how closely."""
+    """Monitoring: heartbeat, stalls, slow steps and hints."""
 
     monitor_interval: Annotated[float, AtLeast(0)] = 10.0
-    """Seconds between two looks at GPU, CPU and memory; 0 never looks."""
+    """Seconds between two samples of GPU, CPU and memory; 0 takes none."""
     heartbeat_interval: Annotated[float, AtLeast(0)] = 30.0
     """Seconds between two lines of heartbeat.jsonl; 0 writes none."""
     stall_timeout: Annotated[float, AtLeast(0)] = 300.0

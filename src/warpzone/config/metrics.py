@@ -1,4 +1,4 @@
-"""What is written down of a run, and where."""
+"""Metrics: files and sinks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warpzone.config.bounds import AtLeast
 
 @dataclass(frozen=True)
 class MetricsConfig:
-    """What is written down of a run, and where."""
+    """Metrics: files and sinks."""
 
     enable_tensorboard: bool = False
     """Also write the metrics for TensorBoard, to tensorboard/ in the run's folder."""

@@ -1,4 +1,4 @@
-"""How weights change, and what runs how on the device."""
+"""Optimiser, precision and CUDA graphs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warpzone.config.bounds import Above, AtLeast, BelowOne
 
 @dataclass(frozen=True)
 class OptimisationConfig:
-    """How weights change, and what runs how on the device."""
+    """Optimiser, precision and CUDA graphs."""
 
     lr: Annotated[float, Above(0)] = 2.5e-4
     """Learning rate after the warm-up."""

@@ -1,4 +1,4 @@
-"""What is kept of older rollouts, and how it is learned from again."""
+"""Prioritised replay of older rollouts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warpzone.config.bounds import Above, AtLeast, Share
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """What is kept of older rollouts, and how it is learned from again."""
+    """Prioritised replay of older rollouts."""
 
     per: bool = False
     """Prioritised replay of rollout segments (vtrace)."""

@@ -1,4 +1,4 @@
-"""What a step is worth."""
+"""Rewards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpzone.config.bounds import AtLeast, Refusal, flag
 
 @dataclass(frozen=True)
 class RewardConfig:
-    """What a step is worth."""
+    """Rewards."""
 
     reward: Literal["progress", "gym", "shaped"] = "progress"
     """progress (new ground, time, flag, death), gym (as gym-super-mario-bros), shaped (both)."""

@@ -1,4 +1,4 @@
-"""How the run itself goes: seed, device, places, and how often it evaluates and writes."""
+"""Seed, device, paths, and intervals of evaluation and metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_NAME = 200
 
 @dataclass(frozen=True)
 class RunConfig:
-    """How the run itself goes."""
+    """Seed, device, paths and intervals."""
 
     overlap_collect: bool = False
     """Collect the next rollout while learning from the last (policy lag of one update)."""

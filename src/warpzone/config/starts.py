@@ -1,4 +1,4 @@
-"""How episodes start, and who helps them to."""
+"""Scripted and forced starts of episodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpzone.config.bounds import AtLeast, Refusal, Share
 
 @dataclass(frozen=True)
 class StartConfig:
-    """How episodes start, and who helps them to."""
+    """Scripted and forced starts of episodes."""
 
     scripted_sequence: str = ""
     """Buttons that every episode starts with, e.g. RIGHT+B:180,RIGHT+A+B:20 (frames)."""
@@ -26,7 +26,7 @@ class StartConfig:
     probe_forward_actions: Annotated[int, AtLeast(0)] = 0
     """Try every action for this many steps and take the one that goes furthest right; 0 is off."""
     auto_bootstrap_threshold: Annotated[int, AtLeast(0)] = 0
-    """From this update on, force the forward action once if nobody gains new ground; 0 is off."""
+    """From this update on, force the forward action once if no lane gains new ground; 0 is off."""
     auto_bootstrap_frames: Annotated[int, AtLeast(0)] = 0
     """Frames for which it is forced then."""
 

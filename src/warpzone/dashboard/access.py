@@ -1,4 +1,4 @@
-"""Who may do what: the token, the names this server answers to, and the pages it talks to."""
+"""Access rules: the token, the host names, and the origins that this server accepts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Verdict = Literal["right", "wrong", "wait"]
 #: Wrong tokens of one guesser before it must wait, and for how long.
 TRIES = 5
 WAIT = 60.0
-#: Guessers that are remembered.
+#: Largest number of remembered senders of wrong tokens.
 MOST_ADDRESSES = 1024
 
 
@@ -47,9 +47,9 @@ class Access:
         return self.judge(token, who) == "right"
 
     def judge(self, token: str, who: str) -> Verdict:
-        """Compares in constant time; who guesses is made to wait, and nobody else is. `who` is
-        empty where users cannot be told apart: locking out all of them would do a guesser's work,
-        and a token of this length is not guessed."""
+        """Compares in constant time; only the sender of wrong tokens must wait. `who` is empty
+        where users cannot be told apart: locking out all of them would help an attacker, and a
+        token of this length cannot be guessed."""
         moments = [when for when in self._wrong.get(who, ()) if time.monotonic() - when < WAIT]
         if who and len(moments) >= TRIES:
             LOG.warning("token refused unseen: too many wrong ones from %s", who)
@@ -66,8 +66,8 @@ class Access:
         return "wrong"
 
     def knows_host(self, header: str) -> bool:
-        """Whether a request is meant for this server. A page of somebody else's that has its name
-        pointed here (DNS rebinding) still sends that name."""
+        """Whether a request is meant for this server. A foreign page whose name resolves to this
+        server (DNS rebinding) still sends that name."""
         name = host_name(header)
         if not name:
             return False
@@ -101,7 +101,7 @@ def is_local(host: str) -> bool:
 
 
 def host_name(header: str) -> str:
-    """The name in a Host header, without its port; empty if it is none."""
+    """The name in a Host header, without its port; empty if it is malformed."""
     try:
         parts = urlsplit(f"//{header}")
         _ = parts.port

@@ -1,4 +1,4 @@
-"""The web application: a page, a socket, and nothing that takes a path."""
+"""The web application: a page and a socket; no request contains a path."""
 
 from __future__ import annotations
 
@@ -128,14 +128,14 @@ def make_app(folder: Path, access: Access) -> Application:
             if not right:
                 return Response("a token is needed\n", 403, media_type="text/plain")
         data = hub.catalogue.get(run)
-        # Only what the server itself has listed: nothing is joined to a path here.
+        # Only files that the server has listed: no path is built from input.
         listed = None if data is None else data.video_names.get(name)
         if data is None or listed is None:
             return Response("not found\n", 404, media_type="text/plain")
         try:
             file = await asyncio.to_thread(open_file, data.path, listed)
         except OSError as error:
-            # Gone since it was listed, or a link by now.
+            # Removed or replaced by a link since it was listed.
             LOG.warning("video %.60r is not sent: %s", name, error.strerror)
             return Response("not found\n", 404, media_type="text/plain")
         size = os.fstat(file.fileno()).st_size
@@ -149,7 +149,7 @@ def make_app(folder: Path, access: Access) -> Application:
         await socket.accept()
         conversation = Talk(socket, hub, access)
         if len(open_sockets) >= MOST_SOCKETS:
-            # Whoever has been silent longest goes: idle sockets keep nobody out.
+            # The socket that has been silent longest is closed, so that idle sockets block no one.
             silent = min(open_sockets, key=lambda one: one.heard)
             open_sockets.discard(silent)
             silent.evict()
@@ -163,7 +163,7 @@ def make_app(folder: Path, access: Access) -> Application:
 
 
 def _ended(worker: asyncio.Task[None]) -> None:
-    """Without news a page would look alive and show the past for ever: better none at all."""
+    """Without updates a page would show old data as if it were live, so the server ends."""
     if not worker.cancelled() and (error := worker.exception()) is not None:
         LOG.error("reading run folders failed, so this server ends", exc_info=error)
         signal.raise_signal(signal.SIGTERM)
@@ -178,7 +178,7 @@ def _pieces(file: BufferedReader, size: int) -> Iterator[bytes]:
 
 
 def _one(scope: Scope, name: bytes) -> str | None:
-    """The only header of that name; two of them are none of ours."""
+    """The only header of that name; a request with two is refused."""
     found = [value for key, value in scope["headers"] if key == name]
     if not found:
         return None

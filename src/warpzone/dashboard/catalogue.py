@@ -1,4 +1,4 @@
-"""Which runs there are. A browser names a run by an id made here, never by a path."""
+"""The list of runs. A browser identifies a run by an id made here, never by a path."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Catalogue:
         self.paths: dict[str, Path] = {}
         self.rows: list[dict[str, Any]] = []
         self._open: OrderedDict[str, RunData] = OrderedDict()
-        #: What a file said when it was last changed.
+        #: Content of each file at its last change.
         self._known: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
 
     def scan(self) -> Listing:
-        """Looks again, in a thread that may wait for the disk; `adopt` takes the result up."""
+        """Searches again, in a thread that may wait for the disk; `adopt` applies the result."""
         found = []
         for path in runs_in(self.folder):
             try:
@@ -59,7 +59,7 @@ class Catalogue:
         return Listing(paths, rows)
 
     def adopt(self, listing: Listing) -> None:
-        """From now on these are the runs."""
+        """Applies the result of a search."""
         self.paths, self.rows = listing
         for name in [name for name in self._open if name not in self.paths]:
             del self._open[name]

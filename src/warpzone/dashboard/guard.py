@@ -1,4 +1,4 @@
-"""Connections that ask for nothing, take forever to ask, or send frame after frame are closed."""
+"""Closes connections that send no request, send it too slowly, or flood frames."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class GuardedProtocol(H11Protocol):
 
 
 class GuardedSocket(WebSocketsSansIOProtocol):
-    """A WebSocket with a limit on frames. Empty fragments and pings are no messages, so nobody else
-    counts them, but each of them is work for the one thread that serves all."""
+    """A WebSocket with a limit on frames. Empty fragments and pings are not messages, so no
+    other limit counts them, but each costs time of the one serving thread."""
 
     _allowance = FRAME_BURST
     _counted = 0.0

@@ -1,4 +1,4 @@
-"""One reader for all browsers: whatever many of them look at is read and thinned out once."""
+"""One reader for all browsers: data that several of them show is read and reduced once."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from warpzone.dashboard.rundata import RunData
 from warpzone.dashboard.wall_file import WallFile
 from warpzone.run.reader import RunReader
 
-#: Seconds between two looks at the files of watched runs, at the list of runs, and at walls.
+#: Seconds between two polls of watched runs, of the list of runs, and of walls.
 REFRESH, SCAN, WALL = 1.0, 2.0, 0.25
 MOST_CACHED = 512
 
 
 class Viewer(Protocol):
-    """A browser, to the hub."""
+    """A browser, as the hub sees it."""
 
     runs: tuple[str, ...]
     wall: bool
@@ -74,7 +74,7 @@ class Hub:
             path = self.catalogue.paths.get(run)
             if path is not None:
                 wall = self.walls.setdefault(run, WallFile(path))
-                # A run that is over is left as it is.
+                # A run that has ended is not read again.
                 if RunReader(path).state()["obeys"]:
                     wall.want()
                 wall.read()

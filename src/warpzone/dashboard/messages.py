@@ -1,4 +1,4 @@
-"""What a browser may say, and nothing else."""
+"""The messages that a browser may send."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def parse(text: str) -> Anything:
 
 def packed(header: dict[str, Any], payload: bytes) -> bytes:
     """A binary message: the header's length, the header as JSON, the payload."""
-    # The payload begins at a multiple of 8, so that a browser can look at it as numbers.
+    # The payload begins at a multiple of 8, so that a browser can use it as an array of numbers.
     text = encode(header).encode()
     text += b" " * (-(4 + len(text)) % 8)
     return struct.pack("<I", len(text)) + text + payload

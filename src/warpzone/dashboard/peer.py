@@ -1,5 +1,5 @@
-"""Who is at the other end of a connection. All users of one machine share its loopback address, so
-there the system's table of sockets says whose socket it is."""
+"""Identifies the other end of a connection. All users of one machine share its loopback address,
+so there the system's table of sockets gives the owner."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 #: Linux: one line for each socket, with addresses, state and owner.
 TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
 ESTABLISHED = "01"
-#: Of a table; a machine with more sockets than this has other worries.
+#: Largest size of the table.
 MOST_BYTES = 8 << 20
 
 Address = tuple[str, int]
 
 
 class GoneError(Exception):
-    """The other end is closing, and the system no longer says whose it was."""
+    """The other end is closing, and its owner is no longer known."""
 
 
 def ends(scope: Mapping[str, Any]) -> tuple[Address | None, Address | None]:
@@ -32,7 +32,7 @@ def ends(scope: Mapping[str, Any]) -> tuple[Address | None, Address | None]:
 
 
 def who(client: Address | None, server: Address | None) -> str:
-    """A name for whoever opened a connection: the address, on this machine the user as well. Empty
+    """A name for the peer of a connection: the address, on this machine the user as well. Empty
     where local users cannot be told apart. GoneError if the connection is not open any more."""
     if client is None:
         return ""

@@ -1,4 +1,4 @@
-"""All that the dashboard knows of one run, brought up to date from its folder."""
+"""The dashboard's data of one run, refreshed from its folder."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RunData:
         self.heartbeat: dict[str, Any] = {}
         #: The last hint that a heartbeat carried, and the update it was given at.
         self.hint: dict[str, Any] = {}
-        #: Changes with every change of the part, so that a page asks for what it lacks only.
+        #: Counters of changes, so that a page requests only changed parts.
         self.versions = dict.fromkeys(
             ("metrics", "stages", "episodes", "log", "answers", "checkpoints"), 0
         )
@@ -142,7 +142,7 @@ def _row(file: File) -> dict[str, Any]:
 
 
 def _checkpoint(run: Path, file: File) -> dict[str, Any]:
-    """What the side-car of a checkpoint says, and the bytes of all its files."""
+    """A checkpoint from its side-car, with the bytes of all its files."""
     row, said = _row(file), read_json(run, file.name)
     state, files = said.get("save_state"), said.get("files")
     if isinstance(state, dict):

@@ -1,4 +1,4 @@
-"""Starts the server and says where it is."""
+"""Starts the server and prints its address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from warpzone.dashboard.messages import MAX_SIZE
 
 @dataclass(frozen=True)
 class Settings:
-    """What a dashboard is started with."""
+    """Settings of a server."""
 
     folder: Path
     host: str = "127.0.0.1"
@@ -35,7 +35,7 @@ class Settings:
 
 
 def serve(settings: Settings) -> int:
-    """Serves until it is told to end; returns the exit code."""
+    """Serves until a signal; returns the exit code."""
     _log_to_stderr()
     given = os.environ.get(TOKEN, "")
     token = given or secrets.token_urlsafe(24)
@@ -57,7 +57,7 @@ def serve(settings: Settings) -> int:
         log_config=None,
     )
     server = uvicorn.Server(config)
-    # Before anything is announced: whoever cannot listen says so, and nothing else.
+    # Bound before the address is printed, so that a failure prints nothing else.
     listener = _listen(settings.host, settings.port)
     _announce(settings, access, "" if given else token)
     if settings.with_parent:

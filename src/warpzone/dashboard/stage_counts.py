@@ -8,11 +8,11 @@ from typing import Any
 
 from warpzone.env.stages import NUM_STAGES, stage_name
 
-#: Episodes of a stage that its clear rate is over.
+#: Episodes in the clear rate of a stage.
 RECENT = 200
 #: Pixels in a bin of the death map: one block of the level.
 BIN = 16
-#: No stage is longer than this many pixels; what claims to be is not counted.
+#: Upper bound of a stage in pixels; larger values are ignored.
 MOST_X = 8192
 EPISODES_KEPT = 500
 #: How ends are drawn: everything that is neither flag nor death is a stall.
@@ -40,7 +40,7 @@ class Stages:
         self.clear()
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Clears all data."""
         self.counts: dict[str, StageCounts] = {}
         self.episodes: deque[dict[str, Any]] = deque(maxlen=EPISODES_KEPT)
         self.total = 0

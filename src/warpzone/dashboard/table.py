@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-#: Rows kept; beyond it every other row of the older half goes.
+#: Rows kept; beyond it every second row of the older half is dropped.
 MOST_ROWS = 30_000
 #: Columns kept; a run has some dozens.
 MOST_COLUMNS = 400
@@ -27,7 +27,7 @@ class Table:
         self.version = 0
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Clears all rows."""
         self.columns, self.count = {}, 0
         self.version += 1
 

@@ -1,4 +1,5 @@
-"""Files that grow: what is new since the last look, whatever happened to the file meanwhile."""
+"""Reads growing files: rows that are new since the last call, also after rotation or
+replacement."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from typing import Any
 from warpzone.run.opening import open_file
 from warpzone.run.reader import open_part, parse_row, parts
 
-#: Bytes read at a time, so that a look at a huge file does not take its size in memory.
+#: Bytes read at a time, so that a huge file does not need its size in memory.
 CHUNK = 1 << 18
-#: Bytes taken apart in one look: rows of a hostile file are many times as large as its text.
+#: Bytes parsed in one call: parsed rows of a hostile file are many times as large as its text.
 MOST_READ = 32 << 20
-#: A line longer than this is no row of ours.
+#: A longer line is not a row.
 MAX_LINE = 1 << 20
 #: Fields of a row that is kept, and characters of a text in it.
 MOST_FIELDS, MOST_TEXT = 64, 500
@@ -25,7 +26,7 @@ MOST_FIELDS, MOST_TEXT = 64, 500
 
 class RowsTail:
     """The rows of a JSONL file, its finished parts included. A torn last line waits for its end,
-    a damaged line is passed over."""
+    a damaged line is skipped."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
@@ -39,7 +40,7 @@ class RowsTail:
         self._offset = 0
         self._rest = b""
         self._parts = 0
-        #: Bytes that may still be taken in this look.
+        #: Bytes left to parse in this call.
         self._left = 0
 
     def read(self, limit: int = 50_000) -> list[dict[str, Any]]:
@@ -92,10 +93,10 @@ class RowsTail:
         return False
 
     def _part(self, path: Path, rows: list[dict[str, Any]], limit: int) -> bool:
-        """Goes on with a finished part; whether that is done."""
+        """Continues with a finished part; returns whether it is read completely."""
         with (
             open_part(path) as file,
-            # Of a damaged part there is what comes before the damage.
+            # Of a damaged part the rows before the damage are read.
             contextlib.suppress(EOFError, zlib.error, gzip.BadGzipFile),
         ):
             _skip(file, self._offset)
@@ -136,7 +137,7 @@ def _skip(file: BufferedReader[Any], count: int) -> None:
 
 
 def slim(row: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of a row that anybody may have written: short values, and not too many."""
+    """Reduces an untrusted row: short values, and not too many."""
     kept = {name: value for name, value in list(row.items())[:MOST_FIELDS] if _is_short(value)}
     return {name: value for name, value in kept.items() if len(name) <= MOST_TEXT}
 

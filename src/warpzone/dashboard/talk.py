@@ -1,6 +1,5 @@
-"""The conversation with one browser. It is told that there is news, asks for what it wants to see,
-and gets no further push before it has said that the last one arrived: a slow browser costs
-nothing."""
+"""The connection to one browser. The server announces news, the browser requests what it shows,
+and the next push waits for the acknowledgement of the last: a slow browser costs nothing."""
 
 from __future__ import annotations
 
@@ -35,9 +34,9 @@ LOG = logging.getLogger("warpzone.dashboard")
 HELLO, SEND, ACK = 10.0, 20.0, 60.0
 #: Messages a second, on average and at once.
 RATE, BURST = 40.0, 120.0
-#: Messages that make no sense, before the socket is closed.
+#: Invalid messages before the socket is closed.
 NONSENSE = 5
-#: What a page is told whose token was not even looked at.
+#: Reason sent while tokens are not checked.
 TOO_MANY_WRONG = "too many wrong tokens, wait a minute"
 #: Close codes: against the rules, and try again later.
 POLICY, LATER = 1008, 1013
@@ -64,7 +63,7 @@ class Talk:
         self._nonsense = 0
         self._tokens = BURST
         self._filled = asyncio.get_running_loop().time()
-        #: When it last said something.
+        #: Time of its last message.
         self.heard = self._filled
         self._task = asyncio.current_task()
         self._evicted = False
@@ -80,7 +79,7 @@ class Talk:
         self._news.set()
 
     async def run(self) -> None:
-        """Until one of the two has enough."""
+        """Serves until either side closes."""
         pusher: asyncio.Task[None] | None = None
         try:
             await self._hello()

@@ -27,8 +27,8 @@ class WallFile:
         self._seen = (0, 0.0)
 
     def want(self) -> None:
-        """Tells the run that somebody looks."""
-        # A run whose folder is gone or not ours to write to has no wall, and that is all.
+        """Touches the request file, so that the run writes pictures."""
+        # A run whose folder is gone or not writable has no wall.
         with contextlib.suppress(OSError):
             own_folder(self.run / WALL)
             handle = open_plain(self.run / WALL / WALL_WANTED, os.O_WRONLY)
@@ -38,7 +38,7 @@ class WallFile:
                 os.close(handle)
 
     def read(self) -> None:
-        """Takes up a new file if there is one."""
+        """Reads a new file if there is one."""
         name = Path(WALL) / WALL_PICTURES
         try:
             seen = (self.run / name).stat()

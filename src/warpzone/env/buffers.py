@@ -1,4 +1,4 @@
-"""Output arrays that are handed out and never written again while somebody holds them."""
+"""Output arrays that are never written again while a caller holds them."""
 
 import sys
 from typing import Any
@@ -19,8 +19,8 @@ _UNSHARED = _references([np.empty(1)], 0)
 class BufferPool:
     """Recycles arrays of one shape.
 
-    Fresh memory for a large batch of observations costs page faults at every step. An array (or
-    any view of it) that the caller still holds is left to him, and another one is used instead.
+    Fresh memory for a large batch of observations costs page faults at every step. An array (or any
+    view of it) that the caller still holds is not reused; another one is used instead.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: DTypeLike, slots: int = 3) -> None:
@@ -30,7 +30,7 @@ class BufferPool:
         self._slots: list[NDArray[Any]] = []
 
     def take(self) -> NDArray[Any]:
-        """An array nobody else can see; its content is arbitrary."""
+        """An array that no caller holds; its content is arbitrary."""
         slots = self._slots
         for index in range(len(slots)):
             if _references(slots, index) == _UNSHARED:

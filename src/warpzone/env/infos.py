@@ -81,7 +81,7 @@ class InfoBlock:
         self._unshared = self._references()
 
     def free(self) -> bool:
-        """Whether nobody but this block holds any of its arrays, or a view of one."""
+        """Whether only this block holds its arrays and their views."""
         return self._references() == self._unshared
 
     def infos(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class InfoBuilder:
         self._blocks: list[InfoBlock] = []
 
     def take(self) -> InfoBlock:
-        """A block that nobody else can see."""
+        """A block that no caller holds."""
         for block in self._blocks:
             if block.free():
                 return block

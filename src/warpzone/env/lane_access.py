@@ -1,4 +1,4 @@
-"""Looking into single lanes, saving them and putting them back."""
+"""Reads, saves and restores single lanes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ Bytes = NDArray[np.uint8]
 
 
 class LaneAccess:
-    """The part of `MarioVectorEnv` that speaks of one lane at a time."""
+    """The methods of `MarioVectorEnv` for single lanes."""
 
     num_envs: int
     metadata: dict[str, Any]

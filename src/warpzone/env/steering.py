@@ -1,4 +1,4 @@
-"""Changing what lanes are paid for and how their episodes begin, while they play."""
+"""Changes rewards and starts of lanes while they play."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Steering:
-    """The part of an environment that speaks of all lanes, between two steps. Lanes of every
-    back-end can be steered."""
+    """The methods of an environment for all lanes, between two steps. Lanes of every back-end
+    can be steered."""
 
     def _live(self) -> "_engine.Vector | Lanes":
         raise AssertionError("given by the environment")

@@ -1,1 +1,1 @@
-"""Evaluation that is hard to fool: every start delay, one life, no help."""
+"""Evaluation: every start delay, one life, no scripts."""

@@ -20,15 +20,16 @@ from warpzone.rom import native
 from warpzone.run.names import BEST_VIDEO, EVALS
 from warpzone.run.reader import RunReader
 
-#: Another device computes the same up to rounding, which now and then turns an episode: as many
-#: candidates are played, and the best one is shown.
+#: Rounding on another device can change an episode: this many candidates are played, and the best
+#: one is shown.
 ATTEMPTS = 4
 
 
 def write_best(
     run: Path, path: Path | None = None, device: str = "cpu", *, overlay: Sequence[str] = ()
 ) -> tuple[Path, Outcome]:
-    """Writes the video of a run's best weights into its folder; says where, and what it shows."""
+    """Writes the video of a run's best weights into its folder; returns its path and the
+    episode."""
     found = find_agent(run)
     agent, config = found.agent.to(device), found.config
     image = rom.find(config.rom)
@@ -48,8 +49,8 @@ def write_best(
 
 
 def candidates(rows: Sequence[dict[str, Any]], stages: Sequence[str]) -> list[tuple[str, int]]:
-    """Stages and start delays worth showing, best first: clears (later stages, then faster ones,
-    first), then the longest ways."""
+    """Candidate stages and start delays, best first: clears (later stages, then faster ones),
+    then the longest distances."""
     argmax = [row for row in rows if row["policy"] == "argmax"]
     if not argmax:
         return [(stage, delay) for stage in stages for delay in DELAYS]
@@ -64,7 +65,7 @@ def candidates(rows: Sequence[dict[str, Any]], stages: Sequence[str]) -> list[tu
 
 
 def _value(outcome: Outcome, place: int) -> tuple[bool, int, int]:
-    """Clears first, of which the best candidate; then whoever comes furthest."""
+    """Clears first, in the order of the candidates; then by distance."""
     return outcome.cleared, 0 if outcome.cleared else outcome.furthest_x, -place
 
 

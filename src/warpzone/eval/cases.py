@@ -1,4 +1,4 @@
-"""What is evaluated: episodes named by stage, policy and start delay, and what came of them."""
+"""Episodes of an evaluation, identified by stage, policy and start delay, and their outcomes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from warpzone.env.stages import stage_name
 
 DELAYS = tuple(range(31))
-#: The longest delay that is asked for; a window of 0..30 can itself be learned by heart.
+#: The longest delay; a window of 0..30 can itself be memorised.
 LONGEST_DELAY = 120
 POLICIES = ("argmax", "sampled")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One episode to play. Whatever it is played together with, it goes the same way."""
+    """One episode to play. Its outcome does not depend on what is played beside it."""
 
     stage: int
     policy: str
@@ -23,7 +23,7 @@ class Case:
 
     @property
     def key(self) -> int:
-        """A number of its own, which the sampled policy draws with."""
+        """The random key of the sampled policy."""
         return (self.stage + 1) << 20 | self.start_delay
 
 

@@ -1,4 +1,4 @@
-"""Chance that does not depend on who else plays: delays chosen by seed, numbers by counting."""
+"""Random numbers that do not depend on other lanes: delays chosen by seed, samples by a counter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def delay_seeds(
     is any one stage, or `game`: what is drawn for a stage does not depend on which one it is.
 
     The engine draws a lane's delay when it resets it. With these seeds every lane of one vector
-    starts with the delay that is wanted for it, by the engine's own means.
+    starts with the delay that is wanted for it, through the engine's own draws.
     """
     found = _seeds(rom, native, stages, min(delays), max(delays))
     return {delay: found[delay] for delay in delays}

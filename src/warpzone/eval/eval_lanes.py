@@ -20,7 +20,7 @@ from warpzone.eval.policy import cores
 
 
 class Landing(NamedTuple):
-    """What a step of some lanes came to, in the order in which they were named."""
+    """Results of a step of some lanes, in the given order."""
 
     frames: NDArray[np.uint8]
     rewards: NDArray[np.float32]
@@ -30,8 +30,8 @@ class Landing(NamedTuple):
 
 
 class EvalLanes:
-    """One vector of lanes, each with the stage and start delay of its case. Lanes never start anew:
-    who has ended is not stepped any more."""
+    """One vector of lanes, each with the stage and start delay of its case. Lanes are never
+    reset: a lane that has ended is not stepped any more."""
 
     def __init__(
         self,

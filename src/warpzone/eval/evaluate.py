@@ -1,4 +1,4 @@
-"""The evaluation protocol: argmax and sampled policy, every start delay, one life, no help."""
+"""The evaluation protocol: argmax and sampled policy, every start delay, one life, no scripts."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ __all__ = [
 
 #: More than the game's own clock allows, so that only the game ends an episode.
 STEP_LIMIT = 3000
-#: A policy that has not moved on for this long will not: it is stuck, and counts as failed.
+#: An episode without new ground for this many steps is stuck and counts as failed.
 STUCK_AFTER = 400
-#: `player_state` of a Mario who was hit or ran out of time; of the dead, the others fell.
+#: `player_state` after a hit or the end of the time; other deaths are falls.
 HIT = (6, 11)
 #: Lanes played together at most; more would only fill the memory.
 TOGETHER = 2048
@@ -55,8 +55,8 @@ def evaluate(
     each_step: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
     """Plays every stage from every start delay with the policies. The same agent gives the same
-    outcomes every time, however many lanes are played together. `each_step` is called often; what
-    it raises ends the evaluation."""
+    outcomes every time, however many lanes are played together. `each_step` is called often; an
+    exception ends the evaluation."""
     # The whole game is judged by its first stage, which every game starts with.
     played = parse_stages(stages or config.stages) or (0,)
     cases = make_cases(played, policies, delays)
@@ -97,7 +97,7 @@ def evaluate_cases(
 
 @contextmanager
 def evaluating(agent: Agent) -> Iterator[None]:
-    """The agent as it is evaluated; afterwards it trains on if it did before."""
+    """Switches the agent to evaluation mode, and restores its mode afterwards."""
     was_training = agent.training
     agent.eval()
     try:
@@ -134,7 +134,7 @@ def _play(
             for row in np.flatnonzero(ended):
                 lane = int(running[row])
                 outcomes[lane] = _outcome(cases[lane], landing, int(row), step + 1, returns[lane])
-            # Whoever has ended makes room: the network is asked about the others only.
+            # Ended lanes leave the batch: the network computes the others only.
             running, on = running[~ended], ~ended
             if not len(running):
                 break
@@ -184,7 +184,7 @@ def _outcome(case: Case, landing: Landing, row: int, steps: int, total: float) -
         episode_return=float(total),
         reason=reason,
         x=info["x_pos"],
-        # Whoever fell is below the screen, and the game counts on from its top.
+        # After a fall, y wraps around from the bottom to the top.
         y=0 if reason == "death" and info["player_state"] not in HIT else info["y_pos"],
         area_type=info["area_type"],
         area_index=info["area_index"],

@@ -11,15 +11,15 @@ from warpzone.config import ConfigError, TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.model.spec import DEFAULT_CHANNELS, MEMORIES, ModelSpec
 
-#: Sizes of pictures that people use, the usual ones first; several lead to the same shapes.
+#: Common sizes of pictures, the usual ones first; several lead to the same shapes.
 SIZES = (84, 42, 96, 64, 48, 128, 36, 56, 72, 112, *range(27, 241))
 MOST_GRAY = 8
 ACTION_SETS = ("simple", "complex", "right", "extended")
 
 
 def guess_config(tensors: Mapping[str, Tensor]) -> TrainConfig:
-    """The configuration that weights fit to: network, picture size and action set. What shapes do
-    not show (frame skip, status bar) is as by default."""
+    """The configuration that weights fit to: network, picture size and action set. Settings that
+    shapes do not show (frame skip, status bar) use their defaults."""
     shapes = {name: tuple(value.shape) for name, value in tensors.items()}
     encoder = "nature" if "encoder.convolutions.0.weight" in shapes else "impala"
     plain = "encoder.convolutions." if encoder == "nature" else "encoder.stages."
@@ -36,7 +36,7 @@ def guess_config(tensors: Mapping[str, Tensor]) -> TrainConfig:
         count = shapes["heads.policy.weight"][0]
     except (KeyError, ValueError, IndexError):
         raise ConfigError("the weights are not those of an agent of this program") from None
-    # Nobody stacks that many gray frames.
+    # No stack of gray frames is that deep.
     color = planes > MOST_GRAY and planes % 3 == 0
     channels = tuple(shape[0] for shape in convolutions)
     usual = DEFAULT_CHANNELS[encoder]

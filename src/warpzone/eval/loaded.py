@@ -1,4 +1,5 @@
-"""A trained agent for programs: observations in, actions out; `warpzone.load_agent` makes one."""
+"""A trained agent for use in programs: observations in, actions out; made by
+`warpzone.load_agent`."""
 
 from __future__ import annotations
 

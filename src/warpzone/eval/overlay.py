@@ -43,7 +43,7 @@ _PAD = {
 
 
 class Panel:
-    """A panel to the right of the screen, drawn anew for each decision."""
+    """A panel to the right of the screen, redrawn for each decision."""
 
     def __init__(self, names: Sequence[str], parts: Sequence[str] = PARTS, scale: int = 3) -> None:
         self._names = tuple(names)
@@ -141,8 +141,8 @@ class Panel:
 
 
 def visible(seen: Image) -> Image:
-    """An observation for people: colours side by side in a pixel, tiles as shades of gray, RAM as
-    a block with a shade for each byte."""
+    """An observation as a picture: colours side by side in a pixel, tiles as shades of gray, RAM
+    as a block with a shade for each byte."""
     height, width = seen.shape
     if height == 3 * width:
         return np.ascontiguousarray(np.moveaxis(seen.reshape(3, width, width), 0, -1))

@@ -1,5 +1,5 @@
-"""An agent at play, frame by frame, for people to watch. It plays the very episodes that an
-evaluation plays: the same decisions from the same starts."""
+"""An agent at play, frame by frame, for videos and windows. It plays the same episodes as an
+evaluation: the same decisions from the same starts."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Shot:
     seen: Image
     action: int
     mask: int
-    #: What the policy gives each action, and what it expects.
+    #: Probabilities of the policy, and the value.
     chances: NDArray[np.float32]
     value: float
     x: int
     furthest_x: int
-    #: Empty while the episode goes on; then `flag`, `death` or `stuck`.
+    #: Empty while the episode runs; then `flag`, `death` or `stuck`.
     end: str = ""
 
     @property
@@ -153,7 +153,7 @@ class Performance:
             acted = actions[going]
             running = running[going]
             if not len(running):
-                # What was shown last does not say yet that this is the end.
+                # The last frame was shown before the end was known.
                 if stuck:
                     yield list(self.last)
                 return
@@ -199,7 +199,7 @@ class _Progress:
         return info[:, [COLUMN[name] for name in names]]
 
     def take(self, lanes: NDArray[np.int64], info: NDArray[np.int32]) -> None:
-        """What the lanes came to with a frame."""
+        """Results of one frame in all lanes."""
         for lane, mark in zip(lanes.tolist(), self._of(info).tolist(), strict=True):
             place, x = tuple(mark[:-1]), mark[-1]
             if x > self._seen[lane].get(place, -1):

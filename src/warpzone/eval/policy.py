@@ -1,4 +1,4 @@
-"""The network's part in an evaluation: a lane's decisions do not depend on who else plays."""
+"""The network in an evaluation: a lane's decisions do not depend on other lanes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from torch import Tensor
 from warpzone.model.agent import Agent
 from warpzone.model.memory import State
 
-#: Lanes in a batch. Always as many, filled up with empty ones: a network sums in another order for
-#: another number of lanes (and of threads), and now and then that turns an episode.
+#: Lanes in a batch. Always this many, padded with empty ones: the order of sums depends on the
+#: number of lanes (and of threads), and rounding can change an episode.
 CPU_BATCH = 32
 CUDA_BATCH = 512
 
 
 def batch_size(device: torch.device) -> int:
-    """Lanes that the network is asked about at once."""
+    """One batch of lanes for the network."""
     return CUDA_BATCH if device.type == "cuda" else CPU_BATCH
 
 
@@ -48,7 +48,7 @@ def decide_lanes(
 
 
 class Decisions(NamedTuple):
-    """What the network says about some lanes, on the host."""
+    """The network's outputs for some lanes, on the host."""
 
     logits: NDArray[np.float32]
     values: NDArray[np.float32]
@@ -106,7 +106,8 @@ class Policy:
     def observe(
         self, lanes: NDArray[np.int64], frames: NDArray[np.uint8], actions: NDArray[np.int64]
     ) -> None:
-        """What came of the actions in these lanes. The others have ended and stay as they are."""
+        """Records the results of the actions in these lanes. The others have ended and stay as
+        they are."""
         rows = torch.from_numpy(lanes).to(self.device)
         self._newest = (self._newest + 1) % len(self._ring)
         self._ring[self._newest].index_copy_(0, rows, torch.from_numpy(frames).to(self.device))
@@ -117,7 +118,7 @@ class Policy:
         depth = len(self._ring)
         order = [(self._newest + 1 + place) % depth for place in range(depth)]
         frames = [self._ring[place].index_select(0, rows) for place in order]
-        # Channels last in memory, as the encoder wants them on a CPU: it saves a sixth of the time.
+        # Channels last in memory, which the encoder needs on a CPU: it saves a sixth of the time.
         return torch.stack(frames, -1).permute(0, 3, 1, 2)
 
     @torch.no_grad()

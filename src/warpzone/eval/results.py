@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def as_document(outcomes: Sequence[Outcome], about: dict[str, Any]) -> dict[str, Any]:
-    """All of an evaluation: what was evaluated, sums, and every episode."""
+    """A complete evaluation: agent, summary, and every episode."""
     policies = dict.fromkeys(outcome.policy for outcome in outcomes)
     totals = {}
     for policy in policies:
@@ -40,7 +40,7 @@ def as_document(outcomes: Sequence[Outcome], about: dict[str, Any]) -> dict[str,
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Readable, and never half of it."""
+    """Indented JSON, written atomically."""
     write_text(path, json.dumps(document, indent=1) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""What outcomes add up to: clear rates with their uncertainty, by stage and policy."""
+"""Summary of outcomes: clear rates with their uncertainty, by stage and policy."""
 
 from __future__ import annotations
 

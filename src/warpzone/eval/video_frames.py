@@ -18,7 +18,7 @@ Image = NDArray[np.uint8]
 
 #: Frames of slow motion before a death.
 BEFORE = 75
-#: Frames that the last picture stays.
+#: Frames for which the last picture stays.
 HOLD = 45
 
 
@@ -45,8 +45,8 @@ def single(frames: Iterator[list[Shot]], panel: Panel, *, slow: int = 1) -> Iter
 def wall(
     frames: Iterator[list[Shot]], columns: int, scale: int, *, slow: int = 1
 ) -> Iterator[Image]:
-    """All lanes at once; those that have ended are framed by how, and grey unless they cleared.
-    Slow motion is that of the last lane to end, if it dies."""
+    """All lanes at once; the border colour shows how a lane ended, and lanes that did not clear
+    turn grey. Slow motion is that of the last lane to end, if it dies."""
     waiting: deque[Image] = deque()
     ended: dict[int, Image] = {}
     end = ""

@@ -44,21 +44,21 @@ class Found:
 
     @property
     def title(self) -> str:
-        """What people call it: a shipped agent has a name, the others are where they are."""
+        """Its name for display: a shipped agent has a name, others their path."""
         return self.path.stem if is_shipped(self.path) else str(self.path)
 
 
 def find_agent(word: str | Path, runs: Path = RUNS) -> Found:
     """The agent that `word` names; of a run its best weights if there are any, else the newest."""
     path = named_agent(word, runs)
-    # A link that somebody names is theirs to follow; those inside a run are not.
+    # A link given by the user is followed; links inside a run are not.
     path = path.resolve() if path.is_symlink() and path.is_file() else path
     guessed = False
     try:
         file, config = find_weights(path)
         tensors, notes = _read(file)
     except ConfigError:
-        # Weights that come alone still have their shapes.
+        # Weights without a configuration are identified by their shapes.
         if not path.is_file() or path.suffix != WEIGHTS_SUFFIX or description_beside(path):
             raise
         file, guessed = path, True

@@ -1,4 +1,4 @@
-"""The whole game from 1-1 with three lives: how far does it get?"""
+"""Evaluation of the whole game: from 1-1 with three lives."""
 
 from __future__ import annotations
 

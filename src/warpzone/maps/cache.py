@@ -16,7 +16,7 @@ from warpzone.media.pictures import save_png
 from warpzone.rom.paths import data_dir, make_private, write_atomic
 
 INDEX = "index.json"
-#: Raised when the pictures themselves become others.
+#: Increased when the pictures change.
 VERSION = 1
 
 
@@ -46,7 +46,7 @@ def _write(folder: Path, areas: list[AreaPicture]) -> None:
         {"file": _name(a), "type": a.area_type, "index": a.area_index, "left": a.left}
         for a in areas
     ]
-    # Last, so that an index tells of pictures that are there.
+    # Written last, so that every picture in the index exists.
     write_atomic(folder / INDEX, json.dumps({"version": VERSION, "areas": rows}).encode())
 
 
@@ -67,7 +67,7 @@ def _read(folder: Path) -> list[AreaPicture] | None:
             for row in document["areas"]
         ]
     except (OSError, ValueError, KeyError, TypeError):
-        # Whatever is wrong with a cache, drawing anew mends it.
+        # A defective cache is redrawn.
         return None
 
 

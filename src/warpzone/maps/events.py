@@ -1,4 +1,4 @@
-"""Where episodes ended, as runs write it down."""
+"""Where episodes ended, read from runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def events_of(rows: Iterable[dict[str, Any]], stage: str) -> list[Event]:
 
 
 def stages_in(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Stages that rows tell of, in the game's order."""
+    """Stages in the rows, in the game's order."""
     found = {stage_of(row) for row in rows}
     return [name for name in map(stage_name, range(NUM_STAGES)) if name in found]
 

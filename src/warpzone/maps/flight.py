@@ -1,5 +1,5 @@
-"""Flying over an area: Mario runs above the top of the screen, where nothing is in his way, and the
-pictures that scroll by are put side by side. Sprites are hidden before each picture is taken."""
+"""Scrolls through an area: Mario runs above the top of the screen, where nothing blocks him, and
+the pictures are stitched together. Sprites are hidden before each picture is taken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = 256
 EVERY = 24
 #: 1/16 pixel a frame; the fastest that the game lays out an area for.
 SPEED = 0x28
-#: Frames without scrolling after which there is nothing more to see.
+#: Frames without scrolling after which the area has ended.
 STILL = 90
 #: More than the longest area takes.
 LIMIT = 8000
@@ -63,7 +63,7 @@ class Flight:
         self._exits: dict[tuple[int, int], None] = {}
 
     def fly(self) -> AreaPicture:
-        """Flies, and returns what was seen."""
+        """Scrolls to the end, and returns the picture."""
         ram = self._console.ram()
         area = int(ram[RAM["area_type"]]), int(ram[RAM["area_index"]])
         end, still, left = None, 0, _left(ram)
@@ -88,7 +88,7 @@ class Flight:
             ):
                 break
         if still > STILL:
-            # What was written while the screen stood still, as the sign of a warp zone is.
+            # Tiles drawn while the screen stood still, such as the text of a warp zone.
             self._steer()
             self._take(left, again=True)
         return self._stitched(area, end)

@@ -30,7 +30,7 @@ PASSED = (110, 180, 255)
 
 def draw_heat(area: AreaPicture, events: Sequence[Event], *, first: bool) -> Image:
     """The map with a dot for every end, bars of ends below it, the share of episodes that came
-    past each place, and, where events are of several moments, a strip of how that went over
+    past each place, and, where events come from several evaluations, a strip over the time of
     training. `first`: whether the area is the one that the stage starts in."""
     here = [event for event in events if event.area == area.key or (first and event.area is None)]
     height, width = area.picture.shape[:2]
@@ -92,7 +92,7 @@ def _bars(draw: ImageDraw.ImageDraw, counts: dict[str, list[int]], top: int) -> 
 def _passed(
     draw: ImageDraw.ImageDraw, area: AreaPicture, events: Sequence[Event], width: int, top: int
 ) -> None:
-    """The share of episodes that came past each place; whoever left the area did."""
+    """The share of episodes that passed each place; leaving the area counts as passing."""
     if not events:
         return
     elsewhere = width + area.left

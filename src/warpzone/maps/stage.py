@@ -64,7 +64,7 @@ def _enter(console: _engine.Console, area: int, page: int) -> bool:
 
 
 def _is_new(found: dict[tuple[int, int], AreaPicture], area: int, page: int) -> bool:
-    """Whether the page is in none of the pictures yet."""
+    """Whether no picture contains the page yet."""
     known = found.get((area >> 5, area & 0x1F))
     if known is None:
         return True

@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 560, 240
 LEFT, RIGHT, TOP, BOTTOM = 54, 12, 12, 34
 #: More points than this cannot be told apart in a chart of this width.
 MOST_POINTS = 600
-#: Colours that hold on light and dark paper, and for most kinds of colour blindness.
+#: Colours for light and dark backgrounds, and for most kinds of colour blindness.
 PALETTE = ("#3b82f6", "#e4572e", "#17a673", "#a855f7", "#d99a00", "#0ea5b7", "#c026a3", "#7a8899")
 
 
@@ -74,7 +74,7 @@ def stacked_chart(title: str, series: Mapping[str, Points]) -> Markup:
 
 
 def legend(names: Sequence[str]) -> Markup:
-    """Which colour is what."""
+    """The legend."""
     items = [
         tag("span", tag("i", style=f"background:{PALETTE[i % len(PALETTE)]}"), name, class_="key")
         for i, name in enumerate(names)
@@ -182,7 +182,7 @@ class _Frame:
 def _ticks(low: float, high: float) -> list[float]:
     """Round numbers, about five of them."""
     span = high - low
-    # Below the least number that has all its digits, steps would be 0.
+    # For subnormal numbers, steps would be 0.
     if span <= 1e-300:
         return [low]
     raw = span / 5

@@ -1,4 +1,4 @@
-"""What a run's folder says, read once for a report."""
+"""The data of a run's folder, read once for a report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpzone.run import rows
 from warpzone.run.names import CONFIG, EPISODES, EVALS, EVALUATION, METRICS, VERSIONS
 from warpzone.run.reader import RunReader
 
-#: Training episodes and updates that a report looks at, spread over the run.
+#: Largest number of training episodes and updates in a report, spread over the run.
 MOST_EPISODES, MOST_METRICS = 20_000, 50_000
 #: Rows of evaluations, the newest: a thousand evaluations of one stage have 62,000.
 MOST_EVALS = 300_000
@@ -92,7 +92,7 @@ class RunData:
 
 
 def read_run(path: Path) -> RunData:
-    """Reads a run's folder; a run that is still going on is read as far as it is."""
+    """Reads a run's folder, of a live run as far as it is written."""
     reader = RunReader(path).require()
     evaluation = reader.document(EVALUATION, MOST_EVALUATION).get("episodes")
     return RunData(
@@ -126,7 +126,7 @@ def _longer(run: RunData, runs: Sequence[RunData]) -> str:
 
 
 def defaults() -> dict[str, Any]:
-    """The configuration that nobody has changed."""
+    """The default configuration."""
     from warpzone.config import TrainConfig
 
     return dataclasses.asdict(TrainConfig())

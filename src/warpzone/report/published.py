@@ -1,4 +1,4 @@
-"""What other projects have published about single stages, with where it is written.
+"""Published results of other projects on single stages, with their sources.
 
 Steps are decisions of the policy. `first` is the cost of the first clear from one fixed start with
 the likeliest actions; `rate` is a measured share of cleared episodes.

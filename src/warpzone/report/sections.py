@@ -27,7 +27,7 @@ CURVES = (
 
 
 def overview(run: RunData) -> Markup:
-    """The numbers that people ask for first."""
+    """The most important numbers."""
     cards = [("steps", short(float(run.last("global_step") or 0)))]
     seconds = run.last("seconds")
     if seconds:
@@ -78,7 +78,7 @@ def _evaluations(runs: Sequence[RunData]) -> Markup:
 
 
 def speed(runs: Sequence[RunData]) -> Markup:
-    """Throughput, and whose the seconds were."""
+    """Throughput, and seconds by owner."""
     series = {run.name: run.curve("env_steps_per_sec") for run in runs}
     charts = [line_chart("Throughput", series, unit="steps/s")]
     for run in runs:
@@ -118,7 +118,7 @@ def grid(run: RunData) -> Markup:
 
 
 def published(runs: Sequence[RunData]) -> Markup:
-    """What the runs reached beside what others have published."""
+    """Results of the runs beside published results."""
     stages = sorted(
         {str(row.get("stage")) for run in runs for row in run.best_rows()} & set(RESULTS)
     )
@@ -185,7 +185,7 @@ def configuration(runs: Sequence[RunData]) -> Markup:
         for name in names
         if any(run.config.get(name) != usual.get(name) for run in runs if name in run.config)
     ]
-    parts.append(tag("h3", "Other than by default"))
+    parts.append(tag("h3", "Changed from the defaults"))
     parts.append(_config_table(runs, changed))
     whole = tag("details", tag("summary", "All fields"), _config_table(runs, names))
     versions = [

@@ -1,4 +1,4 @@
-"""The report of trials: one JSON object on each line, and what they say together."""
+"""The report of trials: one JSON object on each line, and their summary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def append(path: Path, row: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """All rows; raises ValueError with the line that is none."""
+    """All rows; raises ValueError with the line that is not a row."""
     rows: list[dict[str, Any]] = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:

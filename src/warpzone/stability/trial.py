@@ -1,4 +1,4 @@
-"""One trial: make the lanes, play them, and check that what was played is the game."""
+"""One trial: make the lanes, play them, and check that the real game was played."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHADES, _PIXELS = 4, 40
 
 
 class StubError(BackendError):
-    """What was played is not the game."""
+    """The real game was not played."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Trial:
     steps: int = STEPS
 
     def row(self) -> dict[str, Any]:
-        """A row of the report before anything has happened."""
+        """The initial row of the report."""
         return {
             "timestamp": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "kind": "sync" if self.sync else "async",
@@ -65,7 +65,7 @@ class Trial:
 
 
 def run(trial: Trial, say: Any = None) -> dict[str, Any]:
-    """Plays a trial. What a back-end can do wrong becomes the row's error."""
+    """Plays a trial. Errors of a back-end are stored in the row."""
     row = trial.row()
     began = time.monotonic()
     file = RomFile(roms.find(None))

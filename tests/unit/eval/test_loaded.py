@@ -147,7 +147,7 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         warpzone.load_agent("al", runs_dir=tmp_path)
     weights = ship(monkeypatch, tmp_path)
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(OSError, match="its header tells of"):
+    with pytest.raises(OSError, match="its header describes"):
         warpzone.load_agent("small", runs_dir=tmp_path)
 
 

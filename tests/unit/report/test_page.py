@@ -138,7 +138,7 @@ def test_two_runs_show_what_differs(run: Path, tmp_path: Path) -> None:
     (other / "config.json").write_text(tiny(lr=0.002, epochs=3).to_json())
     page = make_page([read_run(run), read_run(other)], tmp_path / "r.html", rom=None)
     text = "".join(read(page).text)
-    differs = text[text.index("What differs") : text.index("Other than by default")]
+    differs = text[text.index("What differs") : text.index("Changed from the defaults")]
     assert "epochs" in differs
     assert "0.002" in differs
     assert "num_envs" not in differs
