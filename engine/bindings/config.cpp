@@ -52,6 +52,7 @@ void bind_config(nb::module_& m) {
   bind_fields(m, "Rules",
               std::tuple{Field{"reward", &Rules::reward}, Field{"weights", &Rules::weights},
                          Field{"end_on_life", &Rules::end_on_life},
+                         Field{"end_on_setback", &Rules::end_on_setback},
                          Field{"skip_scenes", &Rules::skip_scenes}});
   bind_fields(
       m, "LaneConfig",

@@ -274,6 +274,11 @@ class PyVector {
     vector_->set_restart_share(share);
   }
 
+  void set_restart_shares(std::vector<double> shares) {
+    const ReleasedGil release;
+    vector_->set_restart_shares(std::move(shares));
+  }
+
   int num_restarts() {
     const ReleasedGil release;
     return vector_->num_restarts();

@@ -55,6 +55,7 @@ void bind_vector(nb::module_& m) {
       .def("weigh_restart", &PyVector::weigh_restart, arg("id"), arg("weight"))
       .def("remove_restart", &PyVector::remove_restart, arg("id"))
       .def("set_restart_share", &PyVector::set_restart_share, arg("share"))
+      .def("set_restart_shares", &PyVector::set_restart_shares, arg("shares"))
       .def("num_restarts", &PyVector::num_restarts)
       .def("take_shaping", &PyVector::take_shaping)
       .def("memory_bytes", &PyVector::memory_bytes)

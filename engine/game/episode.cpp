@@ -5,6 +5,7 @@ namespace {
 
 /// Mario runs at 3 pixels per frame at most; platforms and springs add a little.
 constexpr int32_t kFastestMove = 16;
+constexpr int32_t kScreenWidth = 256;
 constexpr int32_t kMaxX = 0xFFFF;
 constexpr int32_t kMaxScore = 999999;
 /// Far more than any stage has; keeps sums inside their type.
@@ -63,11 +64,17 @@ Episode begin_episode(const uint8_t* ram, int start_stage, int start_delay) {
   return episode;
 }
 
+bool is_set_back(const Ground& ground, const uint8_t* ram) {
+  return ram[ram::kLoopsPassed] > ram[ram::kLoopsCorrect] ||
+         ground.furthest[ground.current] - ground_x(ram) > kScreenWidth;
+}
+
 void explore(Ground& ground, const uint8_t* ram, StepTotals& totals) {
   if (!at_current_area(ground, ram) && enter_area(ground, ram)) {
     totals.new_ground = true;
     return;
   }
+  totals.setback |= is_set_back(ground, ram);
   int32_t& furthest = ground.furthest[ground.current];
   const int32_t gained = ground_x(ram) - furthest;
   if (gained <= 0) return;
@@ -96,7 +103,8 @@ float finish_step(const Rules& rules, Episode& episode, StepTotals& totals) {
       w.pixel * static_cast<float>(totals.pixels) + w.score * static_cast<float>(totals.points);
   float reward = totals.shaping + w.step;
   if (rules.reward == RewardKind::kShaped) reward += totals.gym_reward;
-  reward = reward * w.scale + (totals.flag ? w.flag : 0) + (totals.death ? w.death : 0);
+  const bool failed = totals.death || (rules.end_on_setback && totals.setback);
+  reward = reward * w.scale + (totals.flag ? w.flag : 0) + (failed ? w.death : 0);
   if (w.milestone_interval > 0) {
     const int32_t passed = episode.pixels / w.milestone_interval - before / w.milestone_interval;
     reward += w.milestone * static_cast<float>(passed);

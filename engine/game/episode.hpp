@@ -21,6 +21,7 @@ struct Rules {
   RewardKind reward = RewardKind::kProgress;
   RewardWeights weights;
   bool end_on_life = true;  ///< otherwise only game over ends (and the flag, in a single stage)
+  bool end_on_setback = false;  ///< a wrong turn in a maze ends, and is paid like a death
   bool skip_scenes = true;
 };
 
@@ -67,6 +68,7 @@ struct StepTotals {
   bool new_ground = false;
   bool flag = false;
   bool death = false;
+  bool setback = false;  ///< the game sent Mario back, or is going to
   bool done = false;
   bool score_unread = false;  ///< the score's digits were none
 };
@@ -74,8 +76,14 @@ struct StepTotals {
 /// An episode that begins now.
 Episode begin_episode(const uint8_t* ram, int start_stage, int start_delay);
 
-/// Credits new ground; pays nothing for jumps (pipes, warps) and outside the player's control.
+/// Credits new ground; pays nothing for jumps (pipes, warps) and outside the player's control. Also
+/// notices set-backs.
 void explore(Ground& ground, const uint8_t* ram, StepTotals& totals);
+
+/// Whether the game has sent Mario back over ground that he had passed, or has counted a wrong turn
+/// for which it will. The screen never scrolls to the left, so nothing but a maze's loop or a pipe
+/// that leads back puts him more than a screen behind the furthest place of a map.
+bool is_set_back(const Ground& ground, const uint8_t* ram);
 
 /// One frame of gym-super-mario-bros 7.4.0's reward, clipped as nes-py clips it.
 inline int32_t gym_frame_reward(Episode& episode, const uint8_t* ram, bool dying) {
@@ -101,7 +109,8 @@ inline void account_frame(const Rules& rules, Episode& episode, const uint8_t* r
   totals.flag |= flag && !episode.had_flag;
   episode.was_dying = dying;
   episode.had_flag = flag;
-  const bool lost = is_game_over(ram) || (rules.end_on_life && dying);
+  const bool lost = is_game_over(ram) || (rules.end_on_life && dying) ||
+                    (rules.end_on_setback && totals.setback);
   totals.done = lost || (episode.single_stage() ? flag : is_game_won(ram));
 }
 

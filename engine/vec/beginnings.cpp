@@ -41,12 +41,26 @@ int draw_stage(const std::vector<uint8_t>& stages, const std::vector<double>& we
 
 template <Console C>
 const RestartPoint<C>* Beginnings<C>::draw_point(int stage, Rng& rng) const {
-  if (share <= 0 || points.empty() || !rng.chance(share)) return nullptr;
+  const bool own = stage >= 0 && !stage_shares.empty();
+  const double wanted = own ? stage_shares[static_cast<size_t>(stage)] : share;
+  if (wanted <= 0 || points.empty() || !rng.chance(wanted)) return nullptr;
   const auto weight = [&](size_t i) {
     return points[i]->episode.start_stage == stage ? points[i]->weight : 0.0;
   };
   const size_t drawn = draw_weighted(points.size(), weight, rng);
   return drawn < points.size() ? points[drawn].get() : nullptr;
+}
+
+void check_stage_shares(const std::vector<double>& shares) {
+  if (!shares.empty() && shares.size() != static_cast<size_t>(kStages)) {
+    throw std::invalid_argument("shares of restarts must be " + std::to_string(kStages) +
+                                ", one for each stage, and are " + std::to_string(shares.size()));
+  }
+  for (const double share : shares) {
+    if (!(share >= 0 && share <= 1)) {
+      throw std::invalid_argument("a share of restarts must be in 0..1");
+    }
+  }
 }
 
 void check_stage_weights(const std::vector<double>& weights) {

@@ -39,6 +39,7 @@ struct Beginnings {
   Script script;                      ///< forced at the start of every episode; may be null
   std::vector<std::unique_ptr<RestartPoint<C>>> points;  ///< by rising id
   double share = 0;  ///< of episodes that begin at a restart point of their stage
+  std::vector<double> stage_shares;  ///< the same for each stage by itself; empty = `share`
 
   int draw_stage(const std::vector<uint8_t>& stages, Rng& rng) const {
     return wz::draw_stage(stages, stage_weights, rng);
@@ -46,6 +47,9 @@ struct Beginnings {
   /// Where in the stage to begin; null is at its start.
   const RestartPoint<C>* draw_point(int stage, Rng& rng) const;
 };
+
+/// Throws std::invalid_argument unless there are 32 shares, or none, all in 0..1.
+void check_stage_shares(const std::vector<double>& shares);
 
 /// Throws std::invalid_argument unless there are 32 weights, all of them finite and not negative.
 void check_stage_weights(const std::vector<double>& weights);

@@ -125,6 +125,8 @@ uint64_t fingerprint(const LaneConfig& c, const Cartridge& cart) {
     add(hash, terms);
     add(hash, weight);
   });
+  // Only where it is chosen: lanes saved before there was a choice are still known.
+  if (c.rules.end_on_setback) hash.number(1);
   return hash.value();
 }
 

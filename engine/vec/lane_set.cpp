@@ -121,6 +121,11 @@ class LanesOn final : public LaneSet {
       throw std::invalid_argument("the share of restarts must be in 0..1");
     }
     context_.beginnings.share = share;
+    context_.beginnings.stage_shares.clear();
+  }
+  void set_restart_shares(std::vector<double> shares) override {
+    check_stage_shares(shares);
+    context_.beginnings.stage_shares = std::move(shares);
   }
   int num_restarts() const override { return static_cast<int>(context_.beginnings.points.size()); }
 

@@ -45,6 +45,7 @@ class LaneSet {
   virtual bool weigh_restart(int32_t id, double weight) = 0;
   virtual bool remove_restart(int32_t id) = 0;
   virtual void set_restart_share(double share) = 0;
+  virtual void set_restart_shares(std::vector<double> shares) = 0;
   virtual int num_restarts() const = 0;
   /// kShapingFields numbers, then starts counting anew.
   virtual void take_shaping(double* out) = 0;

@@ -325,6 +325,12 @@ void Vector::set_restart_share(double share) {
   lanes_->set_restart_share(share);
 }
 
+void Vector::set_restart_shares(std::vector<double> shares) {
+  const auto lock = enter();
+  require_idle("set_restart_shares");
+  lanes_->set_restart_shares(std::move(shares));
+}
+
 int Vector::num_restarts() {
   const auto lock = enter();
   refuse_under_way();

@@ -69,6 +69,7 @@ class Vector {
   void weigh_restart(int32_t id, double weight);
   void remove_restart(int32_t id);
   void set_restart_share(double share);
+  void set_restart_shares(std::vector<double> shares);
   int num_restarts();
   /// kShapingFields sums over all lanes since the last call.
   void take_shaping(double* out);

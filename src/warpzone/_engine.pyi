@@ -202,6 +202,7 @@ class Rules:
     reward: RewardKind
     weights: RewardWeights
     end_on_life: bool  # otherwise only game over ends
+    end_on_setback: bool  # a wrong turn in a maze ends too, and is paid like a death
     skip_scenes: bool
     def __init__(
         self,
@@ -209,6 +210,7 @@ class Rules:
         reward: RewardKind = RewardKind.PROGRESS,
         weights: RewardWeights = ...,
         end_on_life: bool = True,
+        end_on_setback: bool = False,
         skip_scenes: bool = True,
     ) -> None: ...
 
@@ -426,6 +428,8 @@ class Vector:
     def remove_restart(self, id: int) -> None: ...
     def set_restart_share(self, share: float) -> None:
         """The share of episodes that begin at a restart point of their stage, if it has any."""
+    def set_restart_shares(self, shares: Sequence[float]) -> None:
+        """The same for each of the 32 stages by itself; empty: the one share for all."""
     def num_restarts(self) -> int: ...
     def take_shaping(self) -> list[float]:
         """Since the last call, summed over lanes: pixels of new ground, shaping, scaled shaping,

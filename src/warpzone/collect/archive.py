@@ -22,13 +22,20 @@ from warpzone.env.actions import action_table
 from warpzone.env.infos import COLUMN
 
 #: Moments saved after a rollout at most, so that a new stage does not make one update slow.
-MOST_SAVED = 32
-#: Attempts after which a moment without progress is dropped. Progress is a cell further, or this
-#: many steps (x restarts in the next map).
-PATIENCE = 16
+MOST_SAVED = 64
+#: Attempts after which a moment that leads nowhere is forgotten. An attempt gains ground when it
+#: comes so many pixels further, or lasts so many steps (x starts anew in the next map).
+PATIENCE = 24
+FURTHER = 256
 SOON = 100
-#: Where a map and a place in it are found in an info row.
-KEY = ("start_stage", "world", "stage", "area_type", "area_index")
+#: Attempts after which a newer moment of the same place takes over: play has changed meanwhile.
+RENEWAL = 64
+#: Chance to be drawn that is left to a place from which every attempt gains ground.
+LEAST_WEIGHT = 0.05
+#: Where a map and a place in it are found in an info row. A maze looks the same on its right and its
+#: wrong ways: what tells them apart is the game's count of right turns, and the height.
+KEY = ("start_stage", "world", "stage", "area_type", "area_index", "loops_correct")
+BAND = 48
 IN_CONTROL = 8
 
 Key = tuple[int, ...]
@@ -54,8 +61,8 @@ class Moment:
 
     @property
     def weight(self) -> float:
-        """Weight of a draw: moments from which the flag is rarely reached are drawn more often."""
-        return 1.0 - 0.9 * self.clears / max(self.attempts, 1)
+        """Places are practised as much as attempts from there fail to gain ground."""
+        return max(LEAST_WEIGHT, 1.0 - self.gains / max(self.attempts, 1))
 
 
 @dataclass
@@ -100,7 +107,7 @@ class Archive:
                 continue
             moment.attempts += 1
             moment.clears += cleared
-            further = episode.furthest_x >= moment.x + self.config.archive_cell
+            further = episode.furthest_x >= moment.x + FURTHER
             moment.gains += cleared or further or episode.steps > SOON
             self._changed.add(moment.number)
             if moment.hopeless:
@@ -127,8 +134,11 @@ class Archive:
             over = first.get(found.lane)
             cleared = over is not None and over.reason == "flag" and not goes_on
             cleared = cleared and over is not None and over.steps >= found.age + self._warm_up
-            if found.key in self._places or not (goes_on or cleared):
+            if not (goes_on or cleared):
                 continue
+            known = self._places.get(found.key)
+            if known is not None:
+                self._forget(known)
             taken = actions[: self._warm_up, found.lane]
             masks = b"".join(self._masks[a : a + 1] * self.config.frame_skip for a in taken)
             self._add(Moment(self._next, found.key, found.state, masks, found.x))
@@ -136,10 +146,15 @@ class Archive:
 
     def _find(self, groups: Sequence[LaneGroup], ages: NDArray[np.int64]) -> list[Candidate]:
         found: list[Candidate] = []
-        known = set(self._places)
+        known = {
+            key
+            for key, number in self._places.items()
+            if self.moments[number].attempts < RENEWAL
+        }
         for group in groups:
             info, age = group.info, ages[group.lanes]
             x, furthest = info[:, COLUMN["x_pos"]], info[:, COLUMN["furthest_x"]]
+            y = info[:, COLUMN["y_pos"]]
             usable = (age > self._warm_up) & (info[:, COLUMN["forced"]] == 0)
             usable &= (info[:, COLUMN["player_state"]] == IN_CONTROL) & (x == furthest)
             columns = [COLUMN[name] for name in KEY]
@@ -147,7 +162,8 @@ class Archive:
                 if len(found) >= MOST_SAVED:
                     return found
                 cell = int(x[lane]) // self.config.archive_cell
-                key = (*(int(value) for value in info[lane, columns]), cell)
+                height = int(y[lane]) // BAND
+                key = (*(int(value) for value in info[lane, columns]), cell, height)
                 if key not in known:
                     known.add(key)
                     place = group.lanes.start + int(lane)

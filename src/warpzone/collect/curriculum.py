@@ -76,6 +76,10 @@ class Curriculum:
         weights[chosen] = floor * even + (1.0 - floor) * share
         return weights
 
+    def room(self) -> NDArray[np.float64]:
+        """How much of each stage is still to be learned: its failures from its own start."""
+        return 1.0 - self.clear_rate
+
     def metrics(self) -> dict[str, float]:
         """The chance of each stage."""
         weights = self.weights()

@@ -17,7 +17,7 @@ from warpzone.env.stages import stage_name
 WINDOW = 500
 #: Episodes in the clear rate of a stage.
 STAGE_WINDOW = 100
-REASONS = ("flag", "death", "timeout", "stagnation")
+REASONS = ("flag", "death", "setback", "timeout", "stagnation")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class EpisodeLog:
         lane = group.lanes.start + index
         info = group.final_info[index]
         if group.terminated[index]:
-            reason = "flag" if info[COLUMN["flag_get"]] else "death"
+            reason = _end(info)
         elif 0 < self._time_limit <= info[COLUMN["steps"]]:
             reason = "timeout"
         else:
@@ -167,6 +167,14 @@ class EpisodeLog:
         for stage, rows in state["stages"].items():
             self.stages[int(stage)].extend(Episode(*row) for row in rows)
         self.fresh = [Episode(*row) for row in state["fresh"]]
+
+
+def _end(info: NDArray[np.int32]) -> str:
+    """Why the game itself ended an episode."""
+    if info[COLUMN["flag_get"]]:
+        return "flag"
+    died = info[COLUMN["dying"]] or info[COLUMN["game_over"]]
+    return "death" if died else "setback"
 
 
 def _name(stage: int) -> str:

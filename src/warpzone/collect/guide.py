@@ -59,6 +59,10 @@ class Guide:
             chances = self.curriculum.weights().tolist()
             for group in self.groups:
                 group.vector.set_stage_weights(chances)
+        if self.config.archive_share:
+            shares = (self.config.archive_share * self.curriculum.room()).tolist()
+            for group in self.groups:
+                group.vector.set_restart_shares(shares)
         self.archive.apply(self.groups)
 
     def after(
@@ -70,7 +74,7 @@ class Guide:
         self._failures += self._row[FAILURES]
         updates = self._updates
         self.starts.after(self.groups, updates, self._row["env_distance_delta_sum"])
-        if self.curriculum.active:
+        if self.curriculum.active or self.config.archive_share:
             self.curriculum.learn(ended)
         if self.config.archive_share:
             self.archive.learn(ended)

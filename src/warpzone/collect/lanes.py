@@ -85,13 +85,17 @@ def lane_options(config: TrainConfig, **changes: Any) -> Options:
         "max_last_two": config.max_last_two,
         "reward": config.reward,
         "reward_weights": reward_schedule(config).weights,
-        # Single stages, as in evaluations, are played with one life.
-        "end": "game_over" if config.whole_game and "stages" not in changes else "life",
+        "end": "setback" if config.end_on_setback else "life",
         "start_delay": (0, config.start_delay),
         "sticky": config.sticky,
         "time_limit": config.episode_timeout_steps,
         "stagnation_limit": config.stagnation_limit,
     }
+    if config.whole_game:
+        values["end"] = "game_over"
+    if "stages" in changes:
+        # Single stages, as in evaluations, are played with one life and without help.
+        values["end"] = "life"
     return Options(**{**values, **changes})
 
 

@@ -44,6 +44,8 @@ class PlayConfig:
     """Truncate an episode after this many steps; 0 is never."""
     stagnation_limit: Annotated[int, AtLeast(0)] = 250
     """Truncate after this many steps without new ground; 0 is never."""
+    end_on_setback: bool = False
+    """End an episode, paid like a death, when the game sends Mario back (a wrong turn in a maze)."""
     world: Annotated[int, AtLeast(0), AtMost(8)] = 0
     """World of the first stage; 0 leaves it to stages. Becomes part of stages."""
     stage: Annotated[int, AtLeast(0), AtMost(4)] = 0

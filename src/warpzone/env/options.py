@@ -120,7 +120,7 @@ class Options:
     def __post_init__(self) -> None:
         _choice("resize", self.resize, ("area", "nearest"))
         _choice("reward", self.reward, REWARDS)
-        _choice("end", self.end, ("life", "game_over"))
+        _choice("end", self.end, ("life", "game_over", "setback"))
         _choice("timing", self.timing, tuple(TIMINGS))
         _choice("obs", self.obs, OBSERVATIONS)
         _whole("frame_skip", self.frame_skip, 1, MAX_SKIP)
@@ -207,7 +207,8 @@ class Options:
             rules=_engine.Rules(
                 reward=_engine.RewardKind[self.reward.upper()],
                 weights=self.weights.to_engine(),
-                end_on_life=self.end == "life",
+                end_on_life=self.end != "game_over",
+                end_on_setback=self.end == "setback",
                 skip_scenes=self.skip_cutscenes,
             ),
             time_limit=self.time_limit,

@@ -74,6 +74,7 @@ FIELDS: tuple[Field, ...] = (
         ("clear_rate_{W}_{S}", "The same for the last 100 episodes of stage W-S; `clear_rate_game` for the whole game.", "0 on one stage while others rise."),
         ("episode_end_flag_ratio", "Share of the last 500 episodes that ended at the flag.", ""),
         ("episode_end_death_ratio", "Share that ended with a death.", "Rises while the mean x does not."),
+        ("episode_end_setback_ratio", "Share that ended because the game sent Mario back (`--end-on-setback`).", "Stays high: a maze is not understood."),
         ("episode_end_timeout_ratio", "Share cut off after `--episode-timeout-steps`.", "Above a few percent: the limit is too low, or Mario waits."),
         ("episode_end_stagnation_ratio", "Share cut off after `--stagnation-limit` steps without new ground.", "Near 1: Mario is stuck at one place."),
         ("episode_length_mean", "Mean length in steps of the last 500 episodes.", "At a limit."),
