@@ -20,7 +20,7 @@ enum class RewardKind : uint8_t {
 struct Rules {
   RewardKind reward = RewardKind::kProgress;
   RewardWeights weights;
-  bool end_on_life = true;  ///< otherwise only game over ends (and the flag, in a single stage)
+  bool end_on_life = true;      ///< otherwise only game over ends (and the flag, in a single stage)
   bool end_on_setback = false;  ///< a wrong turn in a maze ends, and is paid like a death
   bool skip_scenes = true;
 };
@@ -109,8 +109,8 @@ inline void account_frame(const Rules& rules, Episode& episode, const uint8_t* r
   totals.flag |= flag && !episode.had_flag;
   episode.was_dying = dying;
   episode.had_flag = flag;
-  const bool lost = is_game_over(ram) || (rules.end_on_life && dying) ||
-                    (rules.end_on_setback && totals.setback);
+  const bool lost =
+      is_game_over(ram) || (rules.end_on_life && dying) || (rules.end_on_setback && totals.setback);
   totals.done = lost || (episode.single_stage() ? flag : is_game_won(ram));
 }
 

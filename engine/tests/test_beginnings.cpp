@@ -170,6 +170,27 @@ void test_restarts(const CartridgePtr& cart) {
   CHECK_THROWS(std::invalid_argument, rig.vector.set_restart_share(1.5));
 }
 
+void test_restart_shares(const CartridgePtr& cart) {
+  Rig rig(small_config(), cart, {{0}, {1}});
+  rig.reset();
+  rig.vector.add_restart(1, rig.vector.save(0), {}, 1);
+  rig.vector.add_restart(2, rig.vector.save(1), {}, 1);
+  std::vector<double> shares(kStages, 0.0);
+  shares[1] = 1;
+  rig.vector.set_restart_shares(shares);
+  for (int i = 0; i < 20; ++i) {
+    rig.reset();
+    CHECK_EQ(rig.info_of(0, column::kRestart), 0);
+    CHECK_EQ(rig.info_of(1, column::kRestart), 2);
+  }
+  rig.vector.set_restart_share(1);  // one for all again
+  rig.reset();
+  CHECK_EQ(rig.info_of(0, column::kRestart), 1);
+  CHECK_THROWS(std::invalid_argument, rig.vector.set_restart_shares({0.5}));
+  shares[3] = 1.5;
+  CHECK_THROWS(std::invalid_argument, rig.vector.set_restart_shares(shares));
+}
+
 void test_weights_while_playing(const CartridgePtr& cart) {
   Rig rig(small_config(), cart, {{0}, {0}});
   rig.reset();
@@ -275,6 +296,7 @@ int main() {
     test_weighted_stages(cart);
     test_script(cart);
     test_restarts(cart);
+    test_restart_shares(cart);
     test_weights_while_playing(cart);
     test_tiles(cart);
     test_planar(cart);

@@ -38,7 +38,7 @@ struct Beginnings {
   std::vector<double> stage_weights;  ///< of each stage; empty = all alike
   Script script;                      ///< forced at the start of every episode; may be null
   std::vector<std::unique_ptr<RestartPoint<C>>> points;  ///< by rising id
-  double share = 0;  ///< of episodes that begin at a restart point of their stage
+  double share = 0;                  ///< of episodes that begin at a restart point of their stage
   std::vector<double> stage_shares;  ///< the same for each stage by itself; empty = `share`
 
   int draw_stage(const std::vector<uint8_t>& stages, Rng& rng) const {

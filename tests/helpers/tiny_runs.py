@@ -9,6 +9,7 @@ from warpzone import rom
 from warpzone.collect.collector import Collector
 from warpzone.collect.lanes import make_groups
 from warpzone.config import TrainConfig
+from warpzone.data.types import Rollout
 from warpzone.env.actions import action_table
 from warpzone.model.agent import Agent
 from warpzone.model.spec import model_spec
@@ -55,6 +56,31 @@ def make_collector(config: TrainConfig, agent: Agent) -> Collector:
     image = rom.find(config.rom)
     groups = make_groups(config, image, native.load(image), CPU)
     return Collector(config, agent, groups, CPU)
+
+
+def collect(collector: Collector, updates: int, first: int = 0) -> list[Rollout]:
+    """Rollouts as a run makes them, copied."""
+    rollouts = []
+    for update in range(first, first + updates):
+        collector.prepare(update * collector.config.steps_per_update)
+        rollout = collector.collect()
+        rollouts.append(Rollout(*(_copy(part) for part in rollout)))
+        collector.episodes.take()
+    return rollouts
+
+
+def _copy(part: Any) -> Any:
+    return part.clone() if isinstance(part, torch.Tensor) else tuple(p.clone() for p in part)
+
+
+def same_rollout(first: Rollout, second: Rollout) -> bool:
+    """Whether two rollouts are one, bit by bit."""
+    pairs = zip(first, second, strict=True)
+    return all(
+        torch.equal(a, b)
+        for a, b in pairs
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)
+    )
 
 
 class Recorder:

@@ -7,6 +7,7 @@ really happened.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,11 +33,20 @@ SOON = 100
 RENEWAL = 64
 #: Chance to be drawn that is left to a place from which every attempt gains ground.
 LEAST_WEIGHT = 0.05
-#: Where a map and a place in it are found in an info row. A maze looks the same on its right and its
-#: wrong ways: what tells them apart is the game's count of right turns, and the height.
+#: Where a map and a place in it are found in an info row. The right and the wrong ways of a maze
+#: share x: the height and the game's own count of right turns tell them apart.
 KEY = ("start_stage", "world", "stage", "area_type", "area_index", "loops_correct")
 BAND = 48
 IN_CONTROL = 8
+#: Explorers of each stage, and the numbers they have in the engine.
+EXPLORERS = 4
+FIRST_EXPLORER = 1 << 24
+#: Steps that an explorer presses random buttons, and for which it holds each.
+WANDERING = (8, 64)
+HOLDING = (1, 14)
+#: How fast the count of what the policy presses forgets, and the share of what it never presses.
+PRESSED_DECAY = 0.98
+EVEN_SHARE = 0.3
 
 Key = tuple[int, ...]
 
@@ -92,6 +102,8 @@ class Archive:
         self._changed: set[int] = set()
         self._masks = action_table(config.actions).masks
         self._warm_up = config.frame_stack - 1
+        self._explorers: list[int] = []
+        self._counts = np.full(len(self._masks), 1.0)
 
     # --- what lanes did -------------------------------------------------------------------------
     def learn(self, ended: Iterable[Episode]) -> None:
@@ -107,8 +119,9 @@ class Archive:
                 continue
             moment.attempts += 1
             moment.clears += cleared
-            further = episode.furthest_x >= moment.x + FURTHER
-            moment.gains += cleared or further or episode.steps > SOON
+            further = episode.furthest_x >= moment.x + FURTHER or episode.steps > SOON
+            # Ground on a wrong way is no gain: a place from which every attempt is set back goes.
+            moment.gains += cleared or (further and episode.reason != "setback")
             self._changed.add(moment.number)
             if moment.hopeless:
                 self._forget(moment.number)
@@ -120,8 +133,10 @@ class Archive:
         actions: NDArray[np.int64],
         ended: Sequence[Episode],
     ) -> None:
-        """After a rollout. ages: steps since each lane's episode began; actions: those of the
-        rollout's first steps, as many as the stack has frames, [stack, B]."""
+        """After a rollout. ages: steps each lane is into its episode; actions: what the lanes did
+        in the rollout's first steps, as many as the stack has frames, [stack, B]."""
+        seen = np.bincount(actions.ravel(), minlength=len(self._masks))
+        self._counts = PRESSED_DECAY * self._counts + seen
         self._admit(ages, actions, ended)
         self._candidates = self._find(groups, ages)
 
@@ -147,9 +162,7 @@ class Archive:
     def _find(self, groups: Sequence[LaneGroup], ages: NDArray[np.int64]) -> list[Candidate]:
         found: list[Candidate] = []
         known = {
-            key
-            for key, number in self._places.items()
-            if self.moments[number].attempts < RENEWAL
+            key for key, number in self._places.items() if self.moments[number].attempts < RENEWAL
         }
         for group in groups:
             info, age = group.info, ages[group.lanes]
@@ -200,6 +213,47 @@ class Archive:
         self._given = set(self.moments)
         self._changed.clear()
 
+    def explore(self, groups: Sequence[LaneGroup], global_step: int) -> None:
+        """Gives the engine new explorers instead of the last ones: moments from which random
+        buttons are held for a while before the policy takes over, so that the archive also grows
+        where the policy does not go. They follow from the moments and the step alone."""
+        for group in groups:
+            for number in self._explorers:
+                group.vector.remove_restart(number)
+        self._explorers = []
+        share = self.config.archive_explore
+        random = np.random.default_rng([self.config.seed, global_step])
+        stages: dict[int, list[Moment]] = defaultdict(list)
+        for moment in self.moments.values():
+            stages[moment.key[0]].append(moment)
+        for stage in sorted(stages):
+            moments = stages[stage]
+            weights = np.array([moment.weight for moment in moments])
+            chosen = random.choice(len(moments), EXPLORERS, p=weights / weights.sum())
+            weight = float(weights.sum()) * share / (1.0 - share) / EXPLORERS
+            for moment in (moments[index] for index in chosen):
+                number = FIRST_EXPLORER + len(self._explorers)
+                self._explorers.append(number)
+                masks = moment.masks + self._wander(random)
+                for group in groups:
+                    group.vector.add_restart(number, moment.state, masks, weight)
+
+    @property
+    def _pressed(self) -> NDArray[np.float64]:
+        even = EVEN_SHARE / len(self._masks)
+        chances: NDArray[np.float64] = self._counts / self._counts.sum()
+        return even + (1.0 - EVEN_SHARE) * chances
+
+    def _wander(self, random: np.random.Generator) -> bytes:
+        """Random buttons, each held for a while; as often as the policy presses them."""
+        steps = int(random.integers(*WANDERING))
+        masks = b""
+        while len(masks) < steps * self.config.frame_skip:
+            action = int(random.choice(len(self._masks), p=self._pressed))
+            held = int(random.integers(*HOLDING)) * self.config.frame_skip
+            masks += self._masks[action : action + 1] * held
+        return masks[: steps * self.config.frame_skip]
+
     def metrics(self) -> dict[str, float]:
         """Size, and results of the episodes that started here."""
         row = {"archive_size": float(len(self.moments)), "archive_episodes": float(self.episodes)}
@@ -217,6 +271,7 @@ class Archive:
             "candidates": [[c.lane, c.age, c.x, *c.key] for c in candidates],
             "candidate_states": pack([c.state for c in candidates]),
             "counts": [self._next, self.episodes, self.clears],
+            "pressed": self._counts.tolist(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any], *, anew: bool = False) -> None:
@@ -237,3 +292,4 @@ class Archive:
             if lane < lanes
         ]
         self._next, self.episodes, self.clears = state["counts"]
+        self._counts = np.array(state.get("pressed", self._counts))

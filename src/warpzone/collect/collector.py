@@ -50,7 +50,11 @@ class Collector:
         self.agent = agent
         self.groups = groups
         self.device = device
-        self.episodes = EpisodeLog(config.num_envs, time_limit=config.episode_timeout_steps)
+        self.episodes = EpisodeLog(
+            config.num_envs,
+            time_limit=config.episode_timeout_steps,
+            setbacks=config.end_on_setback,
+        )
         self.guide = Guide(config, groups)
         self.clock = Clock()
         self.pulse = Pulse()

@@ -38,8 +38,10 @@ class Episode:
 class EpisodeLog:
     """Running sums of every lane, and the recent episodes."""
 
-    def __init__(self, lanes: int, *, time_limit: int = 0) -> None:
-        """time_limit: steps after which an episode is truncated; 0 is never."""
+    def __init__(self, lanes: int, *, time_limit: int = 0, setbacks: bool = False) -> None:
+        """time_limit: steps after which an episode is truncated; 0 is never. setbacks: whether a
+        set-back ends an episode, too."""
+        self._setbacks = setbacks
         self.returns = np.zeros(lanes, np.float64)
         self.steps = np.zeros(lanes, np.int64)
         self.recent: deque[Episode] = deque(maxlen=WINDOW)
@@ -68,7 +70,7 @@ class EpisodeLog:
         lane = group.lanes.start + index
         info = group.final_info[index]
         if group.terminated[index]:
-            reason = _end(info)
+            reason = self._end(info)
         elif 0 < self._time_limit <= info[COLUMN["steps"]]:
             reason = "timeout"
         else:
@@ -92,6 +94,13 @@ class EpisodeLog:
             self.stages[episode.stage].append(episode)
         self.fresh.append(episode)
         self.total += 1
+
+    def _end(self, info: NDArray[np.int32]) -> str:
+        """Why the game itself ended an episode."""
+        if info[COLUMN["flag_get"]]:
+            return "flag"
+        died = info[COLUMN["dying"]] or info[COLUMN["game_over"]]
+        return "death" if died or not self._setbacks else "setback"
 
     def clear_rates(self) -> dict[str, float]:
         """Share of flags in the last episodes of each stage that was played; `game` is the whole
@@ -167,14 +176,6 @@ class EpisodeLog:
         for stage, rows in state["stages"].items():
             self.stages[int(stage)].extend(Episode(*row) for row in rows)
         self.fresh = [Episode(*row) for row in state["fresh"]]
-
-
-def _end(info: NDArray[np.int32]) -> str:
-    """Why the game itself ended an episode."""
-    if info[COLUMN["flag_get"]]:
-        return "flag"
-    died = info[COLUMN["dying"]] or info[COLUMN["game_over"]]
-    return "death" if died else "setback"
 
 
 def _name(stage: int) -> str:

@@ -64,6 +64,8 @@ class Guide:
             for group in self.groups:
                 group.vector.set_restart_shares(shares)
         self.archive.apply(self.groups)
+        if self.config.archive_explore:
+            self.archive.explore(self.groups, global_step)
 
     def after(
         self, ended: Sequence[Episode], ages: NDArray[np.int64], actions: NDArray[np.int64]

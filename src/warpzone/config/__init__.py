@@ -16,6 +16,7 @@ from warpzone.config import (
     adaptive,
     algorithm,
     backend,
+    curriculum,
     dashboard,
     health,
     network,
@@ -83,6 +84,7 @@ def _rules(config: TrainConfig) -> Iterator[Refusal]:
     yield from adaptive.refusals(config)
     yield from health.refusals(config)
     yield from starts.refusals(config)
+    yield from curriculum.refusals(config)
     yield from backend.refusals(config)
     yield from contradictions(config)
 

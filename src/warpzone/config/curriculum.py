@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from warpzone.config.bounds import AtLeast, Share
+from warpzone.config.bounds import AtLeast, BelowOne, Refusal, Share
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,17 @@ class CurriculumConfig:
     """Episodes of a stage that its clear rate is about."""
     archive_share: Annotated[float, Share()] = 0.0
     """Share of episodes that start from moments of earlier ones instead of the stage's start."""
+    archive_explore: Annotated[float, BelowOne("from some moments the policy plays on")] = 0.0
+    """Share of these that begin with random buttons, so that the archive also grows elsewhere."""
     archive_cell: Annotated[int, AtLeast(1)] = 64
     """Pixels; the archive keeps one moment for each stretch of a map this long."""
     archive_size: Annotated[int, AtLeast(1)] = 512
     """Moments in the archive at most."""
+
+
+def refusals(config: CurriculumConfig) -> Iterator[Refusal]:
+    """What contradicts itself here."""
+    yield (
+        config.archive_explore > 0 and config.archive_share == 0,
+        "--archive-explore is a share of the episodes of --archive-share, which is 0",
+    )

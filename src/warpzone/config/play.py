@@ -45,7 +45,7 @@ class PlayConfig:
     stagnation_limit: Annotated[int, AtLeast(0)] = 250
     """Truncate after this many steps without new ground; 0 is never."""
     end_on_setback: bool = False
-    """End an episode, paid like a death, when the game sends Mario back (a wrong turn in a maze)."""
+    """End an episode, paid like a death, when the game sends Mario back (a maze's loop)."""
     world: Annotated[int, AtLeast(0), AtMost(8)] = 0
     """World of the first stage; 0 leaves it to stages. Becomes part of stages."""
     stage: Annotated[int, AtLeast(0), AtMost(4)] = 0
@@ -113,6 +113,10 @@ def refusals(config: PlayConfig) -> Iterator[Refusal]:
     yield (
         config.whole_game and (config.stage_span > 0 or config.random_stage),
         "--whole-game plays every stage in turn; leave out --stage-span and --random-stage",
+    )
+    yield (
+        config.whole_game and config.end_on_setback,
+        "--end-on-setback is for single stages: the whole game goes on after a wrong turn",
     )
     pictures = config.color or config.crop_status_bar or config.max_last_two
     yield (

@@ -96,7 +96,8 @@ class Options:
     start_delay: Delay = 0
     #: Chance that a frame repeats the buttons of the one before.
     sticky: float = 0.0
-    #: An episode ends with a lost life (or the flag), or with the last life.
+    #: An episode ends with a lost life (`life`) or with the last one (`game_over`); with `setback`
+    #: also when the game sends Mario back, in a maze that he takes a wrong turn in.
     end: str = "life"
     #: Steps after which an episode is truncated; 0 is never.
     time_limit: int = 0

@@ -61,6 +61,22 @@ def test_how_an_episode_ended(terminated: bool, info: dict[str, int], reason: st
     assert log.summary()[f"episode_end_{reason}_ratio"] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("info", "reason"),
+    [
+        ({"flag_get": 1}, "flag"),
+        ({"dying": 1}, "death"),
+        ({"game_over": 1}, "death"),
+        ({}, "setback"),
+    ],
+)
+def test_a_set_back_is_the_end_of_one_who_lives(info: dict[str, int], reason: str) -> None:
+    log, lanes = EpisodeLog(1, setbacks=True), Lanes(1)
+    add(log, lanes.at(40).end(0, terminated=True, **info))
+    assert [episode.reason for episode in log.take()] == [reason]
+    assert log.summary()[f"episode_end_{reason}_ratio"] == 1.0
+
+
 def test_without_a_time_limit_only_stagnation_truncates() -> None:
     log, lanes = EpisodeLog(1), Lanes(1)
     add(log, lanes.at(40).end(0, steps=100_000))
