@@ -24,6 +24,7 @@ from warpzone.collect import backend_lanes
 from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import Episode
 from warpzone.config import ConfigError, TrainConfig
+from warpzone.env.actions import action_table
 from warpzone.eval.cases import Outcome
 from warpzone.health.hints import NO_DISTANCE, Hints
 from warpzone.health.pulse import Pulse
@@ -135,6 +136,14 @@ def stalled(**changes: Any) -> tuple[list[str], str]:
     for _ in range(4):
         watch.look()
     return said, watch.verdict
+
+
+def wrong_way(name: str) -> str:
+    """Buttons that take a wrong turn in a maze, as a script."""
+    golden = Path(__file__).parents[1] / "golden" / "mazes.json"
+    way = json.loads(golden.read_text())["ways"][name]["wrong"]
+    names = action_table("complex").names
+    return ",".join(f"{names[int(letter, 12)]}:4" for letter in way)
 
 
 def shares(**changes: Any) -> list[float]:

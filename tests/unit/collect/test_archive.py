@@ -186,7 +186,7 @@ def test_restarts_fade_as_the_door_is_mastered() -> None:
     collector = make_collector(config, make_agent(config))
     given: list[list[float]] = []
     for group in collector.groups:
-        group.vector = Recorded(group.vector, given)
+        group.vector = Recorded(group.vector, given)  # type: ignore[assignment]
     guide = collector.guide
     guide.curriculum.learn([episode(0, "flag")] * 100 + [episode(1, "death")] * 100)
     # What was reached from the archive does not count.

@@ -45,6 +45,13 @@ STEER: dict[str, Any] = {"actions": "NOOP;LEFT;RIGHT+B"}
 FLAG: dict[str, Any] = {"scripted_sequence": "demo-eu", "rom": "eu", "frame_skip": 8}
 FLAG |= {"num_envs": 1, "rollout_steps": 140, "minibatch": 140, "max_steps": 140}
 SCRIPTED: dict[str, Any] = {"scripted_sequence": "RIGHT:20"}
+#: A wrong turn in 4-4.
+MAZE: dict[str, Any] = {
+    "stages": "4-4",
+    "scripted_sequence": parts.wrong_way("eu 4-4"),
+    "rom": "eu",
+}
+MAZE |= {"num_envs": 1, "rollout_steps": 140, "minibatch": 140, "max_steps": 140}
 VTRACE: dict[str, Any] = {"algo": "vtrace"}
 PER: dict[str, Any] = {"algo": "vtrace", "per": True, "per_memory_gb": 0.01, "per_segments": 3}
 PER |= {"max_steps": 400}
@@ -78,6 +85,7 @@ PLAY = {
     "sticky": to(0.9, REWARDS, **STEER).unless(**NOOP),
     "episode_timeout_steps": to(10, of("reasons")),
     "stagnation_limit": to(5, of("reasons"), **NOOP).unless(actions="RIGHT+B;RIGHT+B"),
+    "end_on_setback": to(True, of("reasons"), **MAZE),
     "world": to(2, FRAMES),
     "stage": to(2, FRAMES),
     "stage_span": to(2, of("stages")),
@@ -245,6 +253,7 @@ CURRICULUM = {
     "curriculum_floor": to(1.0, parts.shares, **STAGES),
     "curriculum_window": to(2, parts.shares, **STAGES).unless(curriculum="progress"),
     "archive_share": to(0.0, of("restarts"), **ARCHIVE),
+    "archive_explore": to(0.9, FORCED, **ARCHIVE),
     "archive_cell": to(512, row("archive_size"), **ARCHIVE).unless(archive_share=0.0),
     "archive_size": to(1, row("archive_size"), **ARCHIVE).unless(archive_share=0.0),
 }
