@@ -7,28 +7,11 @@
 #include "game/scenes.hpp"
 #include "game/signals.hpp"
 #include "game/start.hpp"
+#include "playing.hpp"
 
 using namespace wz;
 
 namespace {
-
-using Ram = std::array<uint8_t, 2048>;
-
-/// Mario on the ground of 1-1, in the player's control.
-Ram playing() {
-  Ram ram{};
-  ram[ram::kPlayerState] = ram::kInControl;
-  ram[ram::kGameMode] = ram::kPlaying;
-  ram[ram::kGameTask] = ram::kPlayingTask;
-  ram[ram::kPlayerYHigh] = 1;
-  ram[ram::kAreaType] = 1;
-  return ram;
-}
-
-void set_x(Ram& ram, int x) {
-  ram[ram::kPlayerXPage] = static_cast<uint8_t>(x >> 8);
-  ram[ram::kPlayerX] = static_cast<uint8_t>(x);
-}
 
 void test_signals() {
   Ram ram = playing();
@@ -284,50 +267,6 @@ void test_ends() {
   CHECK_EQ(finish_step(rules, episode, again), 0);  // a life is lost once
 }
 
-/// The game sends Mario back: a loop, a pipe that leads back, or a wrong turn that it counted.
-void test_setbacks() {
-  Rules rules;
-  rules.weights = {1, 0, 100, -50, 0};
-  rules.end_on_setback = true;
-  Ram ram = playing();
-  set_x(ram, 0x500);
-  Episode episode = begin_episode(ram.data(), 0, 0);
-  const auto frame = [&](int x) {
-    set_x(ram, x);
-    StepTotals totals;
-    account_frame(rules, episode, ram.data(), totals);
-    return totals;
-  };
-  CHECK(!frame(0x500 - 256).setback);  // as far as the screen lets him walk back
-  const StepTotals looped = frame(0x500 - 257);
-  CHECK(looped.setback && looped.done && !looped.death);
-  StepTotals paid = looped;
-  CHECK_EQ(finish_step(rules, episode, paid), -50);
-  rules.end_on_setback = false;
-  StepTotals free = frame(0x100);
-  CHECK(free.setback && !free.done);
-  CHECK_EQ(finish_step(rules, episode, free), 0);
-  CHECK(frame(0xFFFE).setback);  // past the start of the map
-  // A map that is new, or entered again ahead of what was seen of it, is no set-back.
-  ram[ram::kAreaIndex] = 9;
-  CHECK(!frame(0x20).setback);
-  ram[ram::kAreaIndex] = 0;
-  CHECK(!frame(0x700).setback);
-  ram[ram::kAreaIndex] = 9;
-  CHECK(!frame(0x30).setback);
-  ram[ram::kAreaIndex] = 0;
-  CHECK(frame(0x120).setback);
-  // 7-4 counts turns and sends back after the third; a wrong one is known at once.
-  CHECK(!frame(0x700).setback);
-  ram[ram::kLoopsPassed] = 1;
-  CHECK(frame(0x700).setback);
-  ram[ram::kLoopsCorrect] = 1;
-  CHECK(!frame(0x700).setback);
-  // Outside the player's control positions mean nothing.
-  ram[ram::kPlayerState] = ram::kEnterPipe;
-  CHECK(!frame(0x100).setback);
-}
-
 /// A console whose scenes end after a number of frames.
 struct FakeConsole {
   using State = Ram;
@@ -409,7 +348,6 @@ int main() {
   test_shaping();
   test_clip();
   test_ends();
-  test_setbacks();
   test_scenes();
   CHECK_THROWS(std::invalid_argument, require_super_mario_bros(Cartridge{}));
   const std::vector<uint8_t> file = check::rom();
