@@ -93,7 +93,7 @@ def test_resuming_changes_nothing() -> None:
     [
         ({"num_envs": 4}, "", True),
         ({"num_envs": 12}, "there are 8 saved lanes, and 12 are needed", True),
-        ({"sticky": 0.5}, "other options; the archive begins empty", False),
+        ({"sticky": 0.5}, "other options; the archive starts empty", False),
         ({"backend": "backend_games:walk", "archive_share": 0.0}, "cannot be saved", False),
     ],
 )
