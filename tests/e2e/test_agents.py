@@ -70,7 +70,7 @@ def test_names_work_wherever_an_agent_is_taken(capsys: OUT, small: Path) -> None
     assert named_run("small", Path("runs")) == Path("runs/small")
     small.write_bytes(small.read_bytes()[:-1])
     assert main([*words[:1], "shipped:small", *words[2:]]) == 1
-    assert "its header tells of" in capsys.readouterr().err
+    assert "its header describes" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("small")
@@ -117,7 +117,7 @@ def test_unknown_and_damaged_agents_begin_nothing(capsys: OUT, small: Path) -> N
     assert "did you mean small?" in capsys.readouterr().err
     small.write_bytes(small.read_bytes()[:-7])
     assert main(["train", *TINY, "--init", "small"]) == 1
-    assert "its header tells of" in capsys.readouterr().err
+    assert "its header describes" in capsys.readouterr().err
     assert not Path("runs").exists()
 
 

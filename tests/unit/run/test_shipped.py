@@ -90,13 +90,13 @@ def test_a_folder_of_that_name_is_no_agent() -> None:
 def test_damaged_files_are_refused(weights: Path) -> None:
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1])
-    with pytest.raises(OSError, match="bytes, and its header tells of"):
+    with pytest.raises(OSError, match="bytes, and its header describes"):
         find_agent("small")
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(OSError, match="not the file that its description was made for"):
         find_agent("small")
     weights.write_bytes(b"")
-    with pytest.raises(OSError, match="cut off"):
+    with pytest.raises(OSError, match="is truncated"):
         find_agent("small")
 
 
