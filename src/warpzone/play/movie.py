@@ -1,7 +1,8 @@
 """Button movies: what was pressed in every frame since the power was switched on.
 
-Two formats are read. **FM2** is FCEUX's text format. The **plain** format is one button mask per
-line, decimal or 0x hex, with `#` comments.
+Two formats are read. **FM2** is FCEUX's text format: its frames are ASCII, its header may hold names
+in any code page. The **plain** format is one button mask per line, decimal or 0x hex, with `#`
+comments.
 
 The first line of either is the first frame after power-on, the one in which the PPU is still
 warming up: FCEUX polls a movie's first record before it runs its first frame, and that frame is
@@ -81,7 +82,7 @@ def parse_movie(data: bytes) -> Movie:
     fm2 = any(line.startswith(("version", "|")) for line in lines[:64])
     if fm2 and (b"\0" in data or any(_is_binary_flag(line) for line in lines[:64])):
         raise MovieError("this FM2 movie is in the binary form; save it from FCEUX as text")
-    if b"\0" in data or "\ufffd" in text:
+    if b"\0" in data or ("\ufffd" in text and not fm2):
         raise MovieError("this is not a movie: neither FM2 text nor one button mask per line")
     movie = _parse_fm2(lines) if fm2 else _parse_plain(lines)
     if not movie.frames:
@@ -147,6 +148,8 @@ def _check_header(number: int, key: str, value: str) -> None:
 
 
 def _fm2_record(number: int, line: str, header: dict[str, str]) -> MovieFrame:
+    if not line.isascii():
+        raise MovieError(f"line {number}: a frame holds something other than ASCII")
     fields = line.split("|")
     if len(fields) < 3 or fields[-1] != "":
         raise MovieError(f"line {number}: a frame is written |command|buttons|buttons||")

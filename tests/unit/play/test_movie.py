@@ -78,6 +78,15 @@ def test_fm2_with_four_controllers_reads_two() -> None:
     assert parse_movie(data).frames == (MovieFrame(1, 2),)
 
 
+@pytest.mark.parametrize("name", ["Süper Mário", "スーパーマリオ"])
+@pytest.mark.parametrize("code_page", ["cp1252", "shift_jis"])
+def test_fm2_header_in_another_code_page(name: str, code_page: str) -> None:
+    encoded = name.encode(code_page, errors="replace")
+    data = fm2().replace(b"romFilename game", b"romFilename " + encoded)
+    data = data.replace(b"author somebody", b"author \xff\xfe\x80")
+    assert parse_movie(data) == parse_movie(fm2())
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -91,6 +100,10 @@ def test_fm2_with_four_controllers_reads_two() -> None:
         (b"version 3\n|0|........\n", r"line 2: a frame is written \|command\|"),
         (b"version 3\n|x|........|||\n", "line 2: 'x' is not an FM2 command"),
         (b"version 3\n|16|........|||\n", "line 2: the FM2 command 16 is for another machine"),
+        (b"version 3\n|0|.......\xe9|||\n", "line 2: a frame holds something other than ASCII"),
+        ("version 3\n|0|.......é|||\n".encode(), "line 2: a frame holds something other"),
+        (b"version 3\n|0|........|||\xff|\n", "line 2: a frame holds something other"),
+        (b"0\n128 # \xe9\n", "this is not a movie"),
         (b"version 3\n!\n", "line 2: neither a header nor a frame"),
         (b"version 3\n", "the movie holds no frames"),
         (b"0\n\n128\nright\n", "line 4: 'right' is not a button mask"),
