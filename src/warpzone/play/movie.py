@@ -1,8 +1,8 @@
 """Button movies: what was pressed in every frame since the power was switched on.
 
-Two formats are read. **FM2** is FCEUX's text format: its frames are ASCII, its header may hold names
-in any code page. The **plain** format is one button mask per line, decimal or 0x hex, with `#`
-comments.
+Two formats are read. **FM2** is FCEUX's text format: its frames are ASCII, its header may hold
+names in any code page. The **plain** format is one button mask per line, decimal or 0x hex, with
+`#` comments.
 
 The first line of either is the first frame after power-on, the one in which the PPU is still
 warming up: FCEUX polls a movie's first record before it runs its first frame, and that frame is
