@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -42,6 +43,9 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit codes: 0 success, 1 failure (one sentence on stderr), 2 wrong usage."""
+    # Read once, when PyTorch loads its OpenMP runtime. By default its threads wait for each other
+    # in busy loops, which beside other busy processes takes the cores from the thread waited for.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     words = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in words if not word.startswith("-")), None)
     parser = build_parser(command)
