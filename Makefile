@@ -155,7 +155,7 @@ mutants: setup ## plant faults one by one and see which of them the tests notice
 
 KILLS ?= 200
 .PHONY: kill-test
-kill-test: setup ## kill a run 200 times, resume it each time, and compare it with one nobody killed
+kill-test: setup ## kill a run 200 times, resume it each time, and compare it with one that was not killed
 	$(BIN)/python scripts/kill_test.py --kills $(KILLS) --out benchmarks/kill_test.json
 
 SOAK_MINUTES ?= 60

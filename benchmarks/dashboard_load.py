@@ -98,7 +98,7 @@ class Browsers:
         self.process.stdout.readline()
 
     def close(self) -> dict[str, int]:
-        """Ends them, and tells the run that nobody looks any more."""
+        """Ends them, and removes the request for pictures."""
         said, _ = self.process.communicate("")
         (self.run / "wall" / "wanted").unlink(missing_ok=True)
         counts: dict[str, int] = json.loads(said.splitlines()[-1])

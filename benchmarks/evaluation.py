@@ -2,7 +2,7 @@
 
     python benchmarks/evaluation.py --rounds 3 --append benchmarks/evaluation.jsonl
 
-The network is the default one, new, but for a bias to the right: it goes on until something stops
+The network is the default one, new, but for a bias to the right: it continues until something stops
 it, as trained ones do. What an agent costs grows with how long it survives, so the steps are given
 too.
 """
@@ -72,7 +72,7 @@ def measure(stages: str, device: str) -> dict[str, Any]:
 
 
 def _shaping(words: list[str]) -> list[str]:
-    """What shaped the numbers; where they went is nobody's business."""
+    """What shaped the numbers; paths are left out."""
     return words[: words.index("--append")] if "--append" in words else words
 
 

@@ -8,7 +8,7 @@ disturb it. `overhead_wall` and `overhead_cpu` compare two runs that are kept al
 number of updates in every round (medians of the ratios of each round).
 
 "With" is everything: rows to JSONL, Parquet and TensorBoard, monitor, heartbeat, stall and
-slow-step watching and hints, with the background work ten times as often as by default. "Without"
+slow-step watching and hints, with the background work ten times as often as the default. "Without"
 writes no rows and has no observers.
 """
 

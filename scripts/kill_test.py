@@ -1,6 +1,6 @@
 """Kills a training run again and again, at random moments and often in the middle of a checkpoint,
 and resumes it each time. At the end nothing may be lost, torn or there twice, and the weights must
-be those of a run that nobody killed. Prints the result as JSON; exit code 1 if anything is wrong.
+be those of a run that was not killed. Prints the result as JSON; exit code 1 if anything is wrong.
 
 Each life is `warpzone train` in a process of its own, forked from this one after the imports, which
 would take longer than the life itself."""
@@ -172,7 +172,7 @@ class Victim:
         self.inside += bool(half or (stems and not (named and whole)))
 
     def finish(self) -> int:
-        """A last life that ends in good order; the updates it comes to."""
+        """A last process that ends cleanly; returns its number of updates."""
         process = self.start()
         before, began = self.size(), time.monotonic()
         while self.size() <= before and time.monotonic() - began < PATIENCE:

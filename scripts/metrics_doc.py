@@ -36,9 +36,9 @@ TAIL = """## Other files of a run
 | `heartbeat.jsonl` | `--heartbeat-interval` seconds | `timestamp`, `component`, `phase` (`start`, `collect`, `learn`, `eval`, `checkpoint`, `pause`, and at the end `done` or `interrupt`), `update`, `global_step`, `updates_per_sec`, `steps_per_sec` (over the last 8 lines), `idle_seconds` (since the last step or optimiser step), `message` (the last hint or warning); of the process `proc_cpu_percent` (since the line before), `proc_mem_rss_mb`, `proc_threads`, `proc_children`, `proc_fds`; and `gpu_*` as the monitor last saw them |
 | `metrics/latest.parquet` | the newest 10,000 rows of `metrics.jsonl` | the fields above |
 
-`metrics.jsonl`, `episodes.jsonl`, `evals.jsonl` and `heartbeat.jsonl` begin anew at
+`metrics.jsonl`, `episodes.jsonl`, `evals.jsonl` and `heartbeat.jsonl` are rotated at
 `--metrics-rotate-mb`: the old one becomes `metrics-0001.jsonl.gz` and so on. Parts come first when
-reading, in the order of their numbers. A run that goes on from a checkpoint drops the rows after it,
+reading, in the order of their numbers. A resumed run drops the rows after its checkpoint,
 from parts too, so no row is there twice.
 """  # noqa: E501
 

@@ -27,8 +27,8 @@ the likeness of neighbouring floors, because an allocator moves in steps that la
 So noise never passes for "flat"; less than half an hour is always undecided.
 
 Freed memory that the allocator keeps for later counts like memory that is held, as it does for
-everybody else on the machine. With --give-back the allocator of the run returns it at once, at some
-cost in speed: what still grows then is held by somebody.
+other processes on the machine. With --give-back the allocator of the run returns it at once, at
+some cost in speed: what still grows then is still referenced.
 """
 
 import argparse
