@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from warpzone.cli import older
+from warpzone.cli.suggest import unknown
 from warpzone.config import ConfigError, TrainConfig, load_preset, preset_names
-from warpzone.config.bounds import flag
+from warpzone.config.bounds import annotated, flag
 from warpzone.config.choice import choose_preset, made_for_others
 from warpzone.config.play import PlayConfig, folded_stages
 from warpzone.config.run import RunConfig, name_problem
@@ -23,13 +24,18 @@ Say = Callable[[str], None]
 #: Flags that say the same thing in two ways, or the opposite of each other.
 EXCLUSIVE = (("--stop-at", "--stop-at-clears"), ("--compile", "--cuda-graphs"))
 
+#: Flags that are no fields of the configuration.
+OTHERS = {"--preset", "--dry-run", "--config-out", "--help"}
+
 
 def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = None) -> TrainConfig:
     """The configuration that a preset, variables and flags describe; what was chosen, or understood
     in another way, is said. `--help` prints the flags and ends the program."""
     rest = [_hyphens(word) for word in words]
     _refuse_both(rest)
+    about_stages = _name_stages(rest)
     base, preset, notes = _base(rest)
+    notes += about_stages
     begun = _begun_with(rest, base)
     base = begun or base
     variables, about_variables = older.from_environment(os.environ)
@@ -92,6 +98,17 @@ def _asked_stages(words: Sequence[str]) -> str:
         return str(folded_stages(play)["stages"])
     except ValueError:
         return PlayConfig.stages
+
+
+def _name_stages(words: list[str]) -> list[str]:
+    """Reads `--stage 1-2` as `--stages 1-2`; `--stage` alone is a number beside `--world`. Returns
+    what is to be said."""
+    value = take(list(words), "--stage")
+    if value is None or value.isdecimal() or "--stages" in _given(words):
+        return []
+    take(words, "--stage")
+    words += ["--stages", value]
+    return [f"--stage {value} is read as --stages {value}"]
 
 
 def _on_gpu(words: Sequence[str]) -> bool:
@@ -278,9 +295,11 @@ def _sentence(box: str, prog: str) -> str:
             break
     text = " ".join(lines).rstrip(".")
     if found := re.search(r"^Unrecognized options: (.*)", text):
-        unknown = found[1].split(", ")[0]
-        kind = "flag" if unknown.startswith("-") else "word"
-        return f"unknown {kind} {unknown}; `{prog} --help` shows what there is"
+        known = {flag(field.name) for field in annotated(TrainConfig)} | OTHERS
+        sentence = unknown(re.split(r",? ", found[1])[0], known)
+        return (
+            f"{sentence}{'' if sentence.endswith('?') else ';'} `{prog} --help` shows what there is"
+        )
     if found := re.search(r"(--[\w-]+): invalid literal for int\(\).*: (.*)$", text):
         return f"{found[1]} must be a whole number, not {found[2]}"
     if found := re.search(r"(--[\w-]+): could not convert string to float: (.*)$", text):

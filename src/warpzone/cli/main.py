@@ -7,6 +7,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from warpzone.cli.suggest import Parser
+
 #: Subcommand -> its line in the overview. The file of the same name in this folder has
 #: `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
@@ -28,7 +30,7 @@ COMMANDS = {
 def build_parser(command: str | None) -> argparse.ArgumentParser:
     """The parser for `command`; the others appear with their one line only, so that `--help`
     loads as little as possible."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="warpzone", description="Super Mario Bros as a native, exact, batched engine."
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")

@@ -6,6 +6,11 @@ import sys
 
 import pytest
 
+from warpzone.cli import suggest
+from warpzone.cli.flags import resolve
+from warpzone.cli.main import main
+from warpzone.config import ConfigError
+
 #: Runs a command, then asks what PyTorch's OpenMP runtime reads when it is loaded.
 PROGRAM = """
 import sys
@@ -32,3 +37,60 @@ def test_waiting_threads_leave_the_cores_to_others(given: str, used: str) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == used
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("--learning-rate", "--lr"),
+        ("--learning_rate=0.1", "--lr"),
+        ("--levels", "--stages"),
+        ("--max-step", "--max-steps"),
+        ("--rolout-steps", "--rollout-steps"),
+        ("--dryrun", "--dry-run"),
+    ],
+)
+def test_training_suggests_the_flag_that_was_meant(word: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        resolve([word, "3"], prog="warpzone train", about="", say=lambda _: None)
+    name = word.partition("=")[0].replace("_", "-")
+    assert str(refused.value) == (
+        f"unknown flag {name}, did you mean {meant}? `warpzone train --help` shows what there is"
+    )
+
+
+def test_nothing_is_suggested_for_what_resembles_nothing() -> None:
+    assert suggest.unknown("--frobnicate", {"--lr", "--stages"}) == "unknown flag --frobnicate"
+    assert suggest.unknown("--learning-rate", {"--seed"}) == "unknown flag --learning-rate"
+
+
+@pytest.mark.parametrize("word", ["--stage=1-2", "--stages=1-2"])
+def test_a_stage_has_a_name(word: str) -> None:
+    said: list[str] = []
+    config = resolve(
+        [word, "--device", "cpu", "--preset", "quick"], prog="", about="", say=said.append
+    )
+    assert config.stages == "1-2"
+    assert ("--stage 1-2 is read as --stages 1-2" in said) == (word == "--stage=1-2")
+
+
+@pytest.mark.parametrize(
+    ("words", "usage", "sentence"),
+    [
+        ("eval mine --polcy both", "eval", "unknown flag --polcy, did you mean --policy?"),
+        ("video mine --level 1-2", "video", "unknown flag --level, did you mean --stage?"),
+        ("play --rom eu --output a.mp4", "play", "unknown flag --output, did you mean --out?"),
+        ("checkpoints list --jsn", "checkpoints list", "--jsn, did you mean --json?"),
+        ("doctor again", "doctor", "unknown word again"),
+    ],
+)
+def test_unknown_words_are_refused_by_the_subcommand(
+    words: str, usage: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(words.split())
+    said = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert said.startswith(f"usage: warpzone {usage} ")
+    assert said.splitlines()[-1].startswith(f"warpzone {usage}: error: ")
+    assert said.splitlines()[-1].endswith(sentence)
