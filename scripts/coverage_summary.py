@@ -70,12 +70,14 @@ def main() -> None:
     parser.add_argument("--engine", type=Path, required=True, help="gcovr --json-summary")
     parser.add_argument("--python", type=Path, required=True, help="coverage json")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--dry-run", action="store_true", help="print the totals, write nothing")
     args = parser.parse_args()
     summary = {
         "engine": shown(engine(json.loads(args.engine.read_text()))),
         "python": shown(package(json.loads(args.python.read_text()))),
     }
-    args.out.write_text(json.dumps(summary, indent=1) + "\n")
+    if not args.dry_run:
+        args.out.write_text(json.dumps(summary, indent=1) + "\n")
     for name, folders in summary.items():
         total = folders["total"]
         print(

@@ -18,7 +18,14 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="rewrite the files that differ")
-    write = parser.parse_args().write
+    parser.add_argument("--dry-run", action="store_true", help="name the files, play nothing")
+    args = parser.parse_args()
+    if args.dry_run:
+        doing = "compare and rewrite" if args.write else "compare"
+        files = [golden_runs.PLAY_FILE, *map(movies.game_path, golden_runs.VARIANTS)]
+        print(f"would {doing}: {', '.join(str(path.relative_to(ROOT)) for path in files)}")
+        return 0
+    write = args.write
     different = []
 
     play = {"runs": golden_runs.current_play()}

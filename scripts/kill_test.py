@@ -262,7 +262,12 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="how often to kill the run")
     parser.add_argument("--seed", type=int, default=1, help="of the moments")
     parser.add_argument("--out", type=Path, help="also write the result to this file")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and stop")
     args = parser.parse_args()
+    if args.dry_run:
+        where = f"; result to {args.out}" if args.out else ""
+        print(f"would kill a run {args.kills} times (moments of seed {args.seed}){where}")
+        return 0
     runs = Path(tempfile.mkdtemp(prefix="kill-test-"))
     try:
         result = run(args.kills, args.seed, runs)

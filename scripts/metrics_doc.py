@@ -61,13 +61,20 @@ def reference() -> str:
 def main() -> int:
     """0 if the page is what the schema says."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if it differs")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be written, and stop"
+    )
     args = parser.parse_args()
     unknown = {field.group for field in schema.FIELDS} - set(GROUPS)
     if unknown:
         print(f"metrics_doc: no title for the groups {sorted(unknown)}.", file=sys.stderr)
         return 1
     text = reference()
+    if args.dry_run:
+        same = FILE.is_file() and FILE.read_text() == text
+        print(f"would {'leave' if same else 'rewrite'} {FILE.name}")
+        return 0
     if args.check:
         if FILE.is_file() and FILE.read_text() == text:
             return 0

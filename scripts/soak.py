@@ -191,8 +191,13 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks")
     parser.add_argument("--give-back", action="store_true", help="keep no freed memory")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and stop")
     parser.add_argument("training", nargs="*", help="flags of `warpzone train` after --")
     args = parser.parse_args()
+    if args.dry_run:
+        words = " ".join([*TRAINING, *args.training])
+        print(f"would look every {args.every:g} s for {args.minutes:g} min at: train {words}")
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         flags = [*TRAINING, "--runs-dir", folder, "--run-name", "soak", *args.training]
         command = [sys.executable, "-m", "warpzone.cli.main", "train", *flags]
