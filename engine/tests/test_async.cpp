@@ -1,5 +1,9 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include "check.hpp"
@@ -144,6 +148,90 @@ void test_shared_vector(const CartridgePtr& cart) {
   CHECK(!bytes.empty());
 }
 
+#ifndef WZ_TSAN  // it forbids threads after a fork
+/// A child that is forked while steps are under way has neither the threads that play them nor the
+/// locks that those hold. It is told so, and waits for nobody, not even at the end.
+int fork_under_way(const CartridgePtr& cart, bool started) {
+  auto rig = std::make_unique<Rig>(restless_config(), cart, kLanes, 3);
+  rig->seed();
+  rig->reset();
+  const std::vector<int64_t> actions(static_cast<size_t>(rig->lanes), 1);
+  std::vector<int64_t> lanes;
+  for (int lane = 0; lane < rig->lanes; ++lane) lanes.push_back(lane);
+  if (started) {
+    rig->vector.start(actions.data(), rig->arrays());
+  } else {
+    rig->vector.send(actions, lanes);
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    int refused = 0;
+    for (int call = 0; call < 3; ++call) {
+      try {
+        if (call == 0 && started) {
+          rig->vector.finish();
+        } else if (call == 0) {
+          rig->vector.receive(rig->lanes, rig->arrays(), lanes.data());
+        } else if (call == 1) {
+          rig->vector.step(actions.data(), rig->arrays());
+        } else {
+          rig->vector.save(0);
+        }
+      } catch (const std::runtime_error&) {
+        ++refused;
+      }
+    }
+    rig->vector.close();
+    rig.reset();
+    // All of it, or, where everything was over by the time of the fork, nothing.
+    _exit(refused == 3 ? 0 : refused == 0 ? 1 : 2);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  if (started) {
+    rig->vector.finish();
+  } else {
+    rig->vector.receive(rig->lanes, rig->arrays(), lanes.data());
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void test_fork_under_way(const CartridgePtr& cart) {
+  int refused = 0;
+  for (int round = 0; round < 40; ++round) {
+    CHECK_EQ(fork_under_way(cart, true), 0);
+    const int code = fork_under_way(cart, false);
+    CHECK(code == 0 || code == 1);
+    refused += code == 0;
+  }
+  CHECK(refused > 0);
+}
+
+/// An idle vector is whole in a child, which plays it alone.
+void test_fork_idle(const CartridgePtr& cart) {
+  Rig rig(restless_config(), cart, kLanes, 3);
+  rig.seed();
+  rig.reset();
+  rig.step(1);
+  const std::vector<uint8_t> before = rig.vector.save(2);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    const bool same = rig.vector.save(2) == before;
+    rig.step(1);
+    const std::vector<int64_t> actions(static_cast<size_t>(rig.lanes), 1);
+    rig.vector.start(actions.data(), rig.arrays());
+    rig.vector.finish();
+    _exit(same && rig.info_of(0, column::kSteps) == 3 ? 0 : 1);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+}
+#endif
+
 }  // namespace
 
 int main() {
@@ -157,6 +245,10 @@ int main() {
     test_refusals(cart);
     test_alone_keeps_nothing(cart);
     test_shared_vector(cart);
+#ifndef WZ_TSAN
+    test_fork_idle(cart);
+    test_fork_under_way(cart);
+#endif
   }
   return check::finish();
 }

@@ -1,5 +1,7 @@
 #include "vec/vector.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -20,6 +22,7 @@ Vector::Vector(const LaneConfig& config, CartridgePtr cart,
     : config_(config),
       num_lanes_(static_cast<int>(std::min(stages.size(), kMaxLanes))),
       num_threads_(pool->num_threads()),
+      process_(getpid()),
       native_(std::move(native)),
       pool_(std::move(pool)) {
   if (stages.empty() || stages.size() > kMaxLanes) {
@@ -32,7 +35,13 @@ Vector::Vector(const LaneConfig& config, CartridgePtr cart,
   async_ = std::make_unique<AsyncSteps>(*lanes_, num_threads_);
 }
 
-Vector::~Vector() { settle(); }
+Vector::~Vector() {
+  if (is_parents()) {
+    abandon();
+  } else {
+    settle();
+  }
+}
 
 std::shared_ptr<Pool> Vector::make_pool(int num_threads) {
   if (num_threads < 1 || num_threads > kMaxThreads) {
@@ -50,12 +59,6 @@ void Vector::settle() noexcept {
   if (step_) pool_->complete(*step_);
   sent_.clear();
   step_.reset();
-}
-
-std::unique_lock<std::mutex> Vector::enter() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (!lanes_) throw std::runtime_error("this vector is closed");
-  return lock;
 }
 
 int Vector::checked_lane(int64_t lane) const {
@@ -349,6 +352,10 @@ size_t Vector::memory_bytes() {
 }
 
 void Vector::close() {
+  if (is_parents()) {
+    abandon();
+    return;
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   settle();
   pool_.reset();

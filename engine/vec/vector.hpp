@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +22,10 @@ namespace wz {
 ///
 /// Throws std::invalid_argument for wrong values, std::out_of_range for lanes that do not exist,
 /// std::runtime_error for calls at the wrong time and for failures inside a lane.
+///
+/// A forked child may go on with a vector that was idle at the fork. One that was not is of no use
+/// to it: threads that only the parent has were in the middle of it, and may hold its locks for
+/// ever. Such a one throws std::runtime_error, and is closed without being waited for.
 class Vector {
  public:
   using Stages = std::vector<std::vector<uint8_t>>;
@@ -77,7 +84,22 @@ class Vector {
   void close();
 
  private:
-  std::unique_lock<std::mutex> enter();
+  /// A call that is being served: counted, and the only one.
+  class Call {
+   public:
+    explicit Call(Vector& vector);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    Vector& vector_;
+    std::unique_lock<std::mutex> lock_;
+  };
+
+  Call enter();
+  bool is_parents() const;
+  void abandon() noexcept;
   int checked_lane(int64_t lane) const;
   int idle_lane(int64_t lane);
   int started_lane(int64_t lane);
@@ -92,6 +114,8 @@ class Vector {
   int num_lanes_;
   int num_threads_;
   std::mutex mutex_;
+  std::atomic<int> calls_{0};   ///< being served, or waiting for that
+  std::atomic<pid_t> process_;  ///< whose lanes these are
   std::shared_ptr<const native::Library> native_;
   std::shared_ptr<LaneSet> lanes_;  ///< null once closed
   std::unique_ptr<AsyncSteps> async_;
