@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from warpzone.run.checkpoints import Checkpoint, Checkpoints
 
 ROLLOUT_STEPS = 64
+RUN = "a run: its folder, its name, or `latest`"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -23,25 +24,29 @@ def add_parser(subparsers: Any) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="the checkpoints of a run, or of all below a folder")
-    listing.add_argument("path", type=Path, nargs="?", default=Path("runs"))
+    listing.add_argument("path", type=Path, nargs="?", help=f"{RUN}, or all below --runs-dir")
     listing.add_argument("--json", action="store_true", help="one JSON object for each")
     inspect = actions.add_parser("inspect", help="what is in a checkpoint, as JSON")
-    inspect.add_argument("path", type=Path, help="any of its files, or a run for its newest")
+    inspect.add_argument("path", type=Path, help=f"any of its files; {RUN} for its newest")
     verify = actions.add_parser("verify", help="read every byte; exit code 1 if any is wrong")
-    verify.add_argument("path", type=Path, nargs="?", default=Path("runs"))
+    verify.add_argument("path", type=Path, nargs="?", help=f"{RUN}, or all below --runs-dir")
     prune = actions.add_parser("prune", help="remove old checkpoints of a run")
-    prune.add_argument("path", type=Path, help="the run")
+    prune.add_argument("path", type=Path, help=RUN)
     prune.add_argument("--keep-last", type=int, default=3, help="newest ones to keep (3)")
     prune.add_argument("--keep-every", type=int, default=0, help="keep every this many updates")
     prune.add_argument("--dry-run", action="store_true", help="only say what would go")
     migrate = actions.add_parser("migrate", help="side-cars that are lost, or have no step")
     _migration_flags(migrate, "path")
+    for action in (listing, inspect, verify, prune, migrate):
+        action.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the chosen action."""
+    from warpzone.run.reader import named_run
     from warpzone.run.sidecar import CheckpointError
 
+    args.path = args.runs_dir if args.path is None else named_run(args.path, args.runs_dir)
     if not args.path.exists() and args.action != "inspect":
         print(f"warpzone checkpoints: there is no {args.path}.", file=sys.stderr)
         return 2

@@ -20,9 +20,8 @@ def add_parser(subparsers: Any) -> None:
         description="Serves a page about runs, live ones and old ones, from their folders alone. "
         "Commands, and looking from other machines, need the token that it prints.",
     )
-    parser.add_argument(
-        "runs_dir", nargs="?", default="runs", help="folder of all runs, or one run (default: runs)"
-    )
+    parser.add_argument("folder", nargs="?", help="folder of all runs, or one run (default: runs)")
+    parser.add_argument("--runs-dir", metavar="FOLDER", help="the same folder, as a flag")
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)"
     )
@@ -46,9 +45,12 @@ def run(args: argparse.Namespace) -> int:
         return _fail(sentence, 1)
     if not 1 <= args.port <= 65535:
         return _fail(f"--port must be in 1..65535, and is {args.port}", 2)
-    folder = Path(args.runs_dir)
+    if args.folder is not None and args.runs_dir is not None:
+        return _fail("the folder of runs is given twice; give it once", 2)
+    given = args.folder or args.runs_dir
+    folder = Path(given or "runs")
     if not folder.is_dir():
-        if args.runs_dir != "runs":
+        if given not in (None, "runs"):
             return _fail(f"there is no folder {folder}", 2)
         folder.mkdir()
     if 0 < len(os.environ.get(TOKEN, "")) < LEAST_TOKEN:

@@ -23,8 +23,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "With --run it shows where the episodes of a run ended: red deaths, yellow stalls, green "
         "flags; the blue line is the share of episodes that came past a place.",
     )
-    parser.add_argument("stage", help="1-1 to 8-4, or `all` (--out is a folder then)")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a .png")
+    parser.add_argument("stage", help="1-1 to 8-4, a set, or `all` (--out is a folder then)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="a .png (default: names of run and stage; several stages: the folder maps)",
+    )
     parser.add_argument("--rooms", action="store_true", help="also what pipes and vines lead to")
     parser.add_argument(
         "--run", metavar="RUN", help="draw a run's episodes on it; a folder, a name, or `latest`"
@@ -52,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     several = len(stages) > 1
     if not stages:
         raise ValueError("a map is of a stage, such as 1-1")
-    if several and not args.out.is_dir():
+    if several and args.out is not None and not args.out.is_dir():
         raise ValueError(f"--out must be a folder for {len(stages)} stages, not {args.out}")
-    if not several and args.out.suffix.lower() != ".png":
+    if not several and args.out is not None and args.out.suffix.lower() != ".png":
         raise ValueError(f"{args.out.name}: a map is a .png")
     if args.run is not None:
         from warpzone.run.reader import named_run
@@ -64,8 +69,12 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f"{args.run} is not a run's folder")
     image = roms.locate(args.rom).data
     program = native.load(image)
+    folder = args.out if several and args.out is not None else Path("maps" if several else "")
+    folder.mkdir(exist_ok=True)
+    prefix = f"{args.run.resolve().name}-" if args.run is not None and args.out is None else ""
     for stage in stages:
-        path = args.out / f"{stage}.png" if several else args.out
+        default = folder / f"{prefix}{stage}.png"
+        path = default if several or args.out is None else args.out
         _write(args, stage, path, image, program)
     return 0
 

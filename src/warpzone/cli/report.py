@@ -17,7 +17,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "`warpzone eval RUN --stages all --json RUN/eval.json`.",
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a folder, a name, or `latest`")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="an .html")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="an .html (default: the run's name.html; several runs: report.html)",
+    )
     parser.add_argument(
         "--embed-mb",
         type=float,
@@ -35,13 +40,17 @@ def run(args: argparse.Namespace) -> int:
     from warpzone.run.files import write_text
     from warpzone.run.reader import named_run
 
+    folders = [named_run(word, args.runs_dir) for word in args.runs]
+    if args.out is None:
+        name = folders[0].resolve().name if len(folders) == 1 else "report"
+        args.out = Path(f"{name}.html")
     if args.out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"{args.out.name}: a report is an .html")
     if not args.out.parent.is_dir():
         raise FileNotFoundError(f"the folder {args.out.parent} does not exist")
     if args.embed_mb < 0:
         raise ValueError(f"--embed-mb must not be negative, and is {args.embed_mb}")
-    runs = told_apart([read_run(named_run(word, args.runs_dir)) for word in args.runs])
+    runs = told_apart([read_run(folder) for folder in folders])
     image, program = None, None
     if not args.no_maps:
         from warpzone import rom
