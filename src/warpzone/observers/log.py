@@ -29,7 +29,7 @@ class LogObserver(Observer):
     def updated(self, run: ObservedRun, row: dict[str, Any], collected: Collected) -> None:
         if time.monotonic() - self._last > EVERY:
             self._last = time.monotonic()
-            journal.note(line(row))
+            journal.note(line(row, run.config.max_time))
 
     def evaluated(self, run: ObservedRun, outcomes: list[Outcome]) -> None:
         self._last = -EVERY

@@ -48,7 +48,7 @@ class Progress:
             self._live.update(self._table(row))
         elif time.monotonic() - self._last_line > self.LINE_EVERY:
             self._last_line = time.monotonic()
-            print(line(row), file=sys.stderr, flush=True)
+            print(line(row, self._config.max_time), file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
         """Prints a sentence above the table."""
@@ -63,7 +63,10 @@ class Progress:
             "speed",
             f"{row['env_steps_per_sec']:,.0f} steps/s, {row['env_frames_per_sec']:,.0f} frames/s",
         )
-        table.add_row("time", f"{_clock(row['seconds'])}, {_clock(row['eta'])} to go")
+        spent = _clock(row["seconds"])
+        if limit := self._config.max_time * 60:
+            spent += f" of {_clock(limit)} ({row['seconds'] / limit:.0%})"
+        table.add_row("time", f"{spent}, {_clock(row['eta'])} to go")
         if row.get("avg_return") is not None:
             table.add_row(
                 "return",
@@ -93,11 +96,12 @@ def _clock(seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
-def line(row: dict[str, Any]) -> str:
-    """An update in one line."""
+def line(row: dict[str, Any], max_time: float = 0.0) -> str:
+    """An update in one line; with the time of a run that has a budget of so many minutes."""
+    time_spent = f"time={_clock(row['seconds'])}/{_clock(max_time * 60)} " if max_time else ""
     text = (
         f"[train] step={row['global_step']} steps/s={row['env_steps_per_sec']:.0f} "
-        f"eta={_clock(row['eta'])} entropy={row['entropy']:.3f}"
+        f"{time_spent}eta={_clock(row['eta'])} entropy={row['entropy']:.3f}"
     )
     if row.get("avg_return") is not None:
         text += f" return={row['avg_return']:.1f} clear={row['clear_rate']:.1%}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 
@@ -29,7 +30,9 @@ class Budget:
         self.resumed_at = -1
         #: The clock at which the run would have begun without pauses.
         self.started = time.perf_counter()
-        self._charged = self.started
+        self._charged = self._counted = self.started
+        #: Seconds of the quickest update: evaluations, pauses and the first update take longer.
+        self._update = 0.0
 
     @property
     def seconds(self) -> float:
@@ -42,11 +45,13 @@ class Budget:
         return self.global_step / self.max_steps
 
     def begin(self) -> None:
-        """Starts counting GPU time."""
-        self._charged = time.perf_counter()
+        """Starts counting GPU time, and the first update's."""
+        self._charged = self._counted = time.perf_counter()
 
     def count_update(self) -> None:
         """An update is done."""
+        before, self._counted = self._counted, time.perf_counter()
+        self._update = min(self._update or math.inf, self._counted - before)
         self.global_step += self._config.steps_per_update
         self.global_update += 1
 
@@ -62,7 +67,9 @@ class Budget:
         config = self._config
         if config.max_cost_gpu_hours and self.gpu_seconds > config.max_cost_gpu_hours * 3600:
             return True
-        if config.max_time and self.seconds > config.max_time * 60:
+        # Ends at the update that is nearest to the limit.
+        near = self.seconds + (ahead + 0.5) * self._update
+        if config.max_time and near > config.max_time * 60:
             return True
         return self.global_step + (1 + ahead) * config.steps_per_update > self.max_steps
 

@@ -48,3 +48,13 @@ def test_a_run_without_an_episode_yet(tmp_path: Path) -> None:
     text = shown(Progress(run.config, "a run"), seen.rows[0])
     assert "steps/s" in text
     assert "clear rate" not in text
+
+
+def test_a_budget_of_time_is_shown_as_time(tmp_path: Path) -> None:
+    run, seen = learn(tmp_path, max_steps=32, max_time=2.0)
+    row = {**seen.rows[0], "seconds": 31.0, "eta": 89.0}
+    assert "0:00:31 of 0:02:00 (26%), 0:01:29 to go" in shown(Progress(run.config, "a run"), row)
+    assert " time=0:00:31/0:02:00 eta=0:01:29 " in line(row, max_time=2.0)
+    assert " time=" not in line(row)
+    without = Progress(run.config.replace(max_time=0.0), "a run")
+    assert "0:00:31, 0:01:29 to go" in shown(without, row)

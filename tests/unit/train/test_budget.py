@@ -54,6 +54,31 @@ def test_time(clock: Clock) -> None:
     assert not counted.spent()
 
 
+@pytest.mark.parametrize(("length", "updates"), [(41.0, 1), (35.0, 2), (9.0, 7), (0.5, 120)])
+def test_a_run_ends_at_the_update_that_is_nearest_to_its_time(
+    clock: Clock, length: float, updates: int
+) -> None:
+    counted = Budget(tiny(max_steps=1000 * 32, max_time=1.0), on_gpu=False)
+    counted.begin()
+    while not counted.spent():
+        clock.now += length
+        counted.count_update()
+    assert counted.global_update == updates
+    assert abs(counted.seconds - 60.0) <= length / 2
+
+
+def test_a_slow_first_update_or_a_pause_does_not_end_a_run_early(clock: Clock) -> None:
+    counted = Budget(tiny(max_steps=1000 * 32, max_time=1.0), on_gpu=False)
+    counted.begin()
+    for seconds in (30.0, 1.0, 20.0):
+        clock.now += seconds
+        counted.count_update()
+    assert not counted.spent()
+    clock.now += 8.0
+    assert not counted.spent()
+    assert counted.spent(ahead=1)  # The update whose rollout is being collected comes before.
+
+
 @pytest.mark.parametrize(("on_gpu", "charged"), [(False, 0.0), (True, 5400.0)])
 def test_gpu_time(clock: Clock, on_gpu: bool, charged: float) -> None:
     counted = budget(on_gpu, max_cost_gpu_hours=1.0)
