@@ -110,6 +110,11 @@ def test_stages_episodes_and_read_only(server: Dashboard, open_page: Open) -> No
     choose(page, "first")
     page.wait_for_selector("[data-stage='1-1'] >> text=20 %")
     assert page.locator("#grid button").count() == 32
+    # What nobody has played is empty, and no failure.
+    untouched = page.locator("[data-stage='8-4']")
+    assert untouched.inner_text().split() == ["8-4", "\N{EN DASH}"]
+    assert untouched.get_attribute("title") == "8-4: not played"
+    assert untouched.get_attribute("style") in (None, "")
     page.wait_for_selector("#ends-note >> text=20 episodes, 20.0 % cleared")
     page.select_option("#episode-end", "flag")
     assert page.locator("#episode-rows tr").count() == 4
@@ -166,7 +171,7 @@ def test_a_run_that_learns_nothing_says_so(tmp_path: Path, open_page: Open) -> N
         assert not page.locator("#warning").is_visible()
         row = {"update": 4, "global_step": 999, "forced_share": 0.97}
         write_rows(run / "metrics.jsonl", [row])
-        page.wait_for_selector("#warning >> text=97 % of the newest steps were forced")
+        page.wait_for_selector("#warning >> text=97.0 % of the newest steps were forced")
 
 
 def test_a_good_token_outlives_a_guesser(tmp_path: Path, open_page: Open) -> None:

@@ -101,17 +101,20 @@ class RunData:
     def _episodes(self) -> None:
         rows = self._rows(EPISODES)
         if self._was_reset(EPISODES):
-            self.stages.clear()
-            self.stages.evaluated(self.evals)
+            self.stages.clear_episodes()
         if rows:
             self.stages.add(map(slim, rows))
             self.versions["episodes"] += 1
             self.versions["stages"] += 1
 
     def _evals(self) -> None:
-        rows = [slim(row) for row in self._rows(EVALS)[-MOST_EVALS:]]
-        if not rows:
+        fresh = self._rows(EVALS)
+        if self._was_reset(EVALS):
+            self.stages.forget_evaluations()
+        if not fresh:
             return
+        self.stages.remember(fresh)
+        rows = [slim(row) for row in fresh[-MOST_EVALS:]]
         newest = rows[-1].get("global_step")
         if self.evals and self.evals[-1].get("global_step") == newest:
             rows = self.evals + rows

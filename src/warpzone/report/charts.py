@@ -1,8 +1,9 @@
-"""Charts as inline SVG: lines, stacked shares, and the grid of all stages."""
+"""Charts as inline SVG: lines, stacked shares, and the board of all stages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import floor, log10
 
 from warpzone.env.stages import STAGES_PER_WORLD, WORLDS
@@ -16,6 +17,8 @@ LEFT, RIGHT, TOP, BOTTOM = 54, 12, 12, 34
 MOST_POINTS = 600
 #: Colours for light and dark backgrounds, and for most kinds of colour blindness.
 PALETTE = ("#3b82f6", "#e4572e", "#17a673", "#a855f7", "#d99a00", "#0ea5b7", "#c026a3", "#7a8899")
+
+STRANGE = "#7a8899"
 
 
 def line_chart(
@@ -82,10 +85,28 @@ def legend(names: Sequence[str]) -> Markup:
     return tag("div", *items, class_="legend")
 
 
-def stage_grid(cells: Mapping[str, tuple[int, int, int, int]]) -> Markup:
-    """Worlds from left to right, stages from top to bottom. A cell is (argmax clears, episodes,
-    sampled clears, episodes); its colour is the argmax clear rate."""
-    size, gap, left, top = 64, 4, 28, 22
+@dataclass(frozen=True)
+class Cell:
+    """What the board says about a stage."""
+
+    #: How often it is cleared.
+    rate: float
+    #: What the rate is of.
+    said: str
+    #: The line below the rate.
+    below: str = ""
+    #: Clear rates so far, oldest first.
+    trend: Sequence[float] = ()
+    #: Where most episodes fail.
+    worst_x: int | None = None
+    #: Whether it was played without having been trained on, and not cleared.
+    strange: bool = False
+
+
+def stage_board(cells: Mapping[str, Cell]) -> Markup:
+    """Worlds from left to right, stages from top to bottom, coloured by clear rate. A stage without
+    a cell was not played."""
+    size, gap, left, top = 82, 4, 28, 22
     parts = [
         tag("text", str(w + 1), x=left + w * size + size / 2, y=14, text_anchor="middle")
         for w in range(WORLDS)
@@ -103,29 +124,32 @@ def stage_grid(cells: Mapping[str, tuple[int, int, int, int]]) -> Markup:
     )  # fmt: skip
 
 
-def _cell(
-    name: str, counts: tuple[int, int, int, int] | None, x: float, y: float, size: float
-) -> Markup:
+def _cell(name: str, cell: Cell | None, x: float, y: float, size: float) -> Markup:
     centre = x + size / 2
-    if counts is None:
+    if cell is None:
         box = tag("rect", x=x, y=y, width=size, height=size, rx=6, class_="untested")
         label = tag("text", name, x=centre, y=y + size / 2 + 4, text_anchor="middle", class_="dim")
-        return tag("g", tag("title", f"{name}: not evaluated"), box, label)
-    clears, episodes, sampled, sampled_of = counts
-    rate = clears / episodes if episodes else 0.0
-    fill = f"hsl({120 * rate:.0f} 62% {42 if rate else 38}%)"
-    said = f"{name}: argmax {clears} of {episodes}, sampled {sampled} of {sampled_of}"
-    return tag(
-        "g",
-        tag("title", said),
-        tag("rect", x=x, y=y, width=size, height=size, rx=6, fill=fill),
-        tag("text", name, x=centre, y=y + 16, text_anchor="middle", class_="on"),
-        tag("text", f"{rate:.0%}", x=centre, y=y + 36, text_anchor="middle", class_="on big"),
-        tag(
-            "text", f"{sampled}/{sampled_of}" if sampled_of else "", x=centre, y=y + 52,
-            text_anchor="middle", class_="on small",
-        ),
-    )  # fmt: skip
+        return tag("g", tag("title", f"{name}: not played"), box, label)
+    fill = f"hsl({120 * cell.rate:.0f} 62% {42 if cell.rate else 38}%)"
+    fill = STRANGE if cell.strange else fill
+    place = "" if cell.worst_x is None else f"x {cell.worst_x}"
+    said = f"{name}: {cell.said}" + (f"; most fail at x {cell.worst_x}" if place else "")
+    lines = [(16, "on", name), (35, "on big", f"{cell.rate:.0%}"), (49, "on small", cell.below)]
+    lines.append((73, "on small", place))
+    parts = [
+        tag("text", text, x=centre, y=y + down, text_anchor="middle", class_=kind)
+        for down, kind, text in lines
+        if text
+    ]
+    if len(cell.trend) > 1:
+        step = (size - 20) / (len(cell.trend) - 1)
+        points = [
+            f"{x + 10 + step * index:.1f},{y + 62 - 9 * share:.1f}"
+            for index, share in enumerate(cell.trend)
+        ]
+        parts.append(tag("polyline", points=" ".join(points), class_="trend"))
+    box = tag("rect", x=x, y=y, width=size, height=size, rx=6, fill=fill)
+    return tag("g", tag("title", said), box, *parts)
 
 
 def thinned(points: Points) -> list[tuple[float, float]]:

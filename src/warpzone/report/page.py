@@ -10,6 +10,7 @@ import warpzone
 from warpzone import _engine
 from warpzone.maps.events import Event, events_of, stages_in
 from warpzone.report import embedded, sections
+from warpzone.report.board import board
 from warpzone.report.data import RunData
 from warpzone.report.html import Markup, section, tag
 from warpzone.report.style import CSS
@@ -40,7 +41,7 @@ def make_page(
         for run in runs
     ]
     parts.append(sections.curves(runs))
-    parts.append(section("Stages", tag("div", *map(sections.grid, runs), class_="charts")))
+    parts.append(section("Stages", tag("div", *map(board, runs), class_="charts")))
     parts += [_maps(run, rom, native) for run in runs]
     parts.append(_videos(runs, page, embed))
     parts.append(sections.speed(runs))

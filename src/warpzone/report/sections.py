@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from warpzone.env.stages import NUM_STAGES, stage_name
 from warpzone.eval.summary import wilson
-from warpzone.report.charts import line_chart, short, stacked_chart, stage_grid
+from warpzone.report.charts import line_chart, short, stacked_chart
 from warpzone.report.data import RunData, defaults
 from warpzone.report.html import Markup, section, table, tag
 from warpzone.report.published import RESULTS, SOURCES
@@ -93,28 +92,6 @@ def speed(runs: Sequence[RunData]) -> Markup:
         shares = {name: points for name, points in shares.items() if any(y for _, y in points)}
         charts.append(stacked_chart(f"Time split of {run.name}", shares))
     return section("Throughput and time", tag("div", *charts, class_="charts"))
-
-
-def grid(run: RunData) -> Markup:
-    """All 32 stages, coloured by clear rate."""
-    cells = {}
-    for index in range(NUM_STAGES):
-        name = stage_name(index)
-        counts: list[int] = []
-        for policy in ("argmax", "sampled"):
-            rows = [
-                row
-                for row in run.best_rows()
-                if row.get("stage") == name and row.get("policy") == policy
-            ]
-            counts += [sum(bool(row.get("cleared")) for row in rows), len(rows)]
-        if any(counts[1::2]):
-            cells[name] = (counts[0], counts[1], counts[2], counts[3])
-    return tag(
-        "figure",
-        tag("figcaption", f"{run.name}: argmax clear rate; below it sampled clears"),
-        stage_grid(cells),
-    )
 
 
 def published(runs: Sequence[RunData]) -> Markup:

@@ -20,9 +20,10 @@ section { background:var(--card); border:1px solid var(--rule); border-radius:10
 figure { margin:0; min-width:0; } figcaption { font-weight:600; }
 svg { width:100%; height:auto; display:block; } svg text { fill:var(--dim); font-size:11px; }
 svg .rule { stroke:var(--rule); stroke-width:1; }
-svg.grid { max-width:560px; } svg .untested { fill:none; stroke:var(--rule); }
+svg.grid { max-width:700px; } svg .untested { fill:none; stroke:var(--rule); }
 svg text.on { fill:#fff; } svg text.big { font-size:15px; font-weight:700; }
 svg text.small { font-size:10px; }
+svg .trend { fill:none; stroke:#fff; stroke-width:1.4; opacity:.85; }
 .legend { display:flex; flex-wrap:wrap; gap:.2rem .9rem; font-size:.85rem; color:var(--dim); }
 .key { display:inline-flex; align-items:center; gap:.35rem; }
 .key i { width:.8rem; height:.8rem; border-radius:2px; display:inline-block; }

@@ -13,6 +13,7 @@ COUNTS = {
     "start_delay": (0, 1 << 31),
     "steps": (0, 1 << 53),
     "frames": (0, 1 << 53),
+    "restart": (0, 1 << 53),
     # Places in a level, in pixels; areas are bytes of the game's RAM, -1 where unknown.
     "furthest_x": (0, 1 << 16),
     "x": (0, 1 << 16),

@@ -82,3 +82,42 @@ def test_stages_count_what_ended_where() -> None:
         "flag": [(197, 1)],
     }
     assert stages.ends("8-4")["furthest"] == 0
+
+
+def test_the_board_counts_from_the_door() -> None:
+    stages = Stages()
+    flags = {"stage": 3, "reason": "flag", "furthest_x": 2000}
+    deaths = {"stage": 3, "reason": "death", "furthest_x": 700, "restart": 0}
+    stages.add([{**flags, "restart": 5}] * 9 + [flags] * 40 + [deaths] * 10 + [deaths] * 50)
+    shown = stages.grid()["1-4"]
+    assert (shown["episodes"], shown["recent"]) == (109, 100)
+    assert shown["rate"] == pytest.approx(0.4)
+    assert shown["trend"]["recent"] == [0.8, 0.0]
+    assert shown["worst"]["recent"] == [640, 60]
+
+
+def test_the_board_remembers_evaluations() -> None:
+    stages = Stages()
+    for step, cleared in ((10, [False, False]), (20, [True, False])):
+        rows = [
+            {"stage": "1-1", "policy": "argmax", "global_step": step, "cleared": one, "x": 130}
+            for one in cleared
+        ]
+        stages.remember(rows[:1])
+        stages.remember(rows[1:])
+        stages.evaluated(rows)
+    stages.remember([{"stage": "9-9", "policy": "argmax", "global_step": 1}, {"stage": "1-1"}])
+    shown = stages.grid()["1-1"]
+    assert shown["evaluated"] == {"argmax": [1, 2]}
+    assert shown["trend"] == {"recent": [], "argmax": [0.0, 0.5]}
+    assert shown["worst"] == {"argmax": [128, 1]}
+    assert set(stages.grid()) == {"1-1"}
+    stages.add([{"stage": 0, "reason": "death", "furthest_x": 9}])
+    stages.clear_episodes()
+    assert stages.grid()["1-1"]["trend"]["argmax"] == [0.0, 0.5]
+    assert stages.grid()["1-1"]["episodes"] == 0
+    many = [{"stage": "1-1", "policy": "argmax", "global_step": n} for n in range(100)]
+    stages.remember(many)
+    assert len(stages.grid()["1-1"]["trend"]["argmax"]) == 24
+    stages.forget_evaluations()
+    assert stages.grid()["1-1"]["trend"] == {"recent": []}

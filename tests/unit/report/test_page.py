@@ -212,9 +212,11 @@ def test_ticks_are_round_and_inside(low: float, high: float) -> None:
 
 
 def test_grid_has_every_stage() -> None:
-    grid = charts.stage_grid({"1-1": (31, 31, 20, 31), "8-4": (0, 31, 0, 31)})
-    assert grid.count("not evaluated") == 30
-    assert "1-1: argmax 31 of 31, sampled 20 of 31" in grid
+    cells = {"1-1": charts.Cell(1.0, "31 of 31"), "8-4": charts.Cell(0.0, "0 of 31", worst_x=800)}
+    grid = charts.stage_board(cells)
+    assert grid.count("not played") == 30
+    assert "1-1: 31 of 31" in grid
+    assert "8-4: 0 of 31; most fail at x 800" in grid
     assert re.search(r"hsl\(120 .*hsl\(0 ", grid)
 
 

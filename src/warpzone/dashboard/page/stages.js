@@ -1,10 +1,18 @@
-// The 32 stages by clear rate, and where episodes of one of them end.
+// The board of 32 stages (clear rate, its trend, where most episodes fail), and where episodes of one
+// of them end.
 
 import { ticks } from "./chart.js";
 import { $, color, make, percent, recall, remember } from "./dom.js";
 
 const NAMES = Array.from({ length: 32 }, (_, index) => `${Math.floor(index / 4) + 1}-${(index % 4) + 1}`);
 const ENDS = ["death", "stall", "flag"];
+const SVG = "http://www.w3.org/2000/svg";
+
+// Points of a small curve of shares, 48 x 12; a single one is no trend.
+function curve(shares) {
+  if (shares.length < 2) return "";
+  return shares.map((share, index) => `${(1 + (46 * index) / (shares.length - 1)).toFixed(1)},${(11 - 10 * share).toFixed(1)}`).join(" ");
+}
 
 export class Stages {
   constructor(link) {
@@ -16,15 +24,20 @@ export class Stages {
     $("rate-of").value = recall("rate-of", "recent");
     $("rate-of").onchange = () => { remember("rate-of", $("rate-of").value); this.paint(); };
     this.buttons = new Map();
-    // Worlds are columns, as a table of 4 stages by 8 worlds.
-    for (let stage = 1; stage <= 4; stage++) for (let world = 1; world <= 8; world++) this.button(`${world}-${stage}`);
+    // The style makes worlds columns, on a phone rows.
+    for (const name of NAMES) this.button(name);
     new ResizeObserver(() => this.drawEnds()).observe($("ends").parentElement);
   }
 
   button(name) {
-    const rate = make("span", {}, "–");
-    const button = make("button", { type: "button", class: "unknown", "data-stage": name, "aria-pressed": "false", onclick: () => this.choose(name) }, make("b", {}, name), rate);
-    this.buttons.set(name, { button, rate });
+    const [rate, worst] = [make("span", {}, "–"), make("small", {}, "")];
+    const trend = document.createElementNS(SVG, "svg");
+    const line = document.createElementNS(SVG, "polyline");
+    trend.setAttribute("viewBox", "0 0 48 12");
+    trend.setAttribute("aria-hidden", "true");
+    trend.append(line);
+    const button = make("button", { type: "button", class: "unknown", "data-stage": name, "aria-pressed": "false", onclick: () => this.choose(name) }, make("b", {}, name), rate, trend, worst);
+    this.buttons.set(name, { button, rate, line, worst });
     $("grid").append(button);
   }
 
@@ -84,15 +97,20 @@ export class Stages {
   }
 
   paint() {
-    for (const [name, { button, rate }] of this.buttons) {
+    const of = $("rate-of").value;
+    for (const [name, { button, rate, line, worst }] of this.buttons) {
       const value = this.rate(name);
       const stage = this.stages[name];
+      const trend = (value === null ? null : stage?.trend[of]) ?? [];
+      const place = (value === null ? null : stage?.worst[of]) ?? null;
+      line.setAttribute("points", curve(trend));
+      worst.textContent = place ? `x ${place[0]}` : "";
       button.classList.toggle("unknown", value === null);
       button.setAttribute("aria-pressed", String(name === this.stage));
       button.style.background = value === null ? "" : `color-mix(in srgb, ${color("--flag")} ${Math.round(value * 85)}%, color-mix(in srgb, ${color("--death")} 22%, ${color("--card")}))`;
-      button.style.color = value !== null && value > 0.5 ? "var(--card)" : "";
+      button.style.color = value !== null && value > 0.65 ? "var(--card)" : "";
       rate.textContent = value === null ? "–" : Math.round(100 * value) + " %";
-      button.title = stage ? `${name}: ${percent(value)} cleared; ${stage.episodes} episodes, furthest x ${stage.furthest}` : `${name}: not played`;
+      button.title = value === null ? `${name}: not played` : `${name}: ${percent(value)} cleared` + (trend.length > 1 ? `, ${percent(trend[0])} before` : "") + (place ? `; most fail at x ${place[0]} (${place[1]})` : "") + `; ${stage.episodes} episodes, furthest x ${stage.furthest}`;
       button.setAttribute("aria-label", button.title);
     }
   }
