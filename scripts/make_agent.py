@@ -93,19 +93,26 @@ def _write(path: Path, content: bytes) -> None:
 
 def main() -> int:
     """Reads, writes, and says what was made."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("source", type=Path, help="a run's folder or its .safetensors file")
     parser.add_argument("--name", required=True)
     parser.add_argument("--evals", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--measured-on", default="a CPU", help="the machine of the evaluations")
-    parser.add_argument("--preset", default="fast-1-1", help="which the command is told against")
+    parser.add_argument("--preset", default="all", help="which the command is told against")
     parser.add_argument("--hardware", default="", help="of the training (default: as recorded)")
     parser.add_argument("--commit", default="", help="of the training (default: as recorded)")
     parser.add_argument("--from", dest="origin", default="scratch", help="what it began with")
     parser.add_argument("--note", action="append", default=[], help="a sentence for the card")
     parser.add_argument("--out", type=Path, default=AGENTS)
+    parser.add_argument("--dry-run", action="store_true", help="say what would be made, and stop")
     args = parser.parse_args()
 
+    if args.dry_run:
+        made_of = f"{args.source} and {len(args.evals)} evaluations"
+        print(f"would make {args.name}.safetensors, .json and .md in {args.out} of {made_of}")
+        return 0
     source: Path = args.source
     if source.is_dir():
         source = next(path for name in (BEST, WEIGHTS) if (path := source / name).is_file())
@@ -136,6 +143,7 @@ def main() -> int:
             "from": args.origin,
             "commit": args.commit or recorded.get("commit") or "not recorded",
             "seed": values["seed"],
+            "start_delay": values["start_delay"],
             "steps": meta["global_step"],
             "seconds": round(meta["seconds"], 1),
             "hardware": args.hardware or recorded.get("device") or "not recorded",

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "README.zh-CN.md", "docs/results.md")
 #: What an agent of all stages must reach and what it aims at, in episodes of 992.
 GOALS = {"argmax": (850, 943), "sampled": (800, 930)}
-#: Points that the rate of argmax may be lower on starts and games that were never seen.
+#: Points that the rate of argmax may be lower on starts and games that did not choose the weights.
 DROPS = {"delays": ("within 5 points", "within 2"), "rom": ("reported", "within 5 points")}
 #: Of 31 start delays, what every stage aims at.
 STAGE_AIM = 25
@@ -172,12 +172,17 @@ def filled(text: str, parts: dict[str, str]) -> str:
 
 def main() -> int:
     """Writes, or says what is not as it would be written."""
-    parser = argparse.ArgumentParser(description="Results of the shipped agents, as pages.")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--evals", type=Path, metavar="FILE", help="evals.jsonl of a run")
     parser.add_argument("--name", default="all", choices=shipped_names())
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if it differs")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what is to be written, and stop"
+    )
     args = parser.parse_args()
-    if args.evals is not None:
+    if args.evals is not None and not args.dry_run:
         rows = [json.dumps(row) for row in compact(args.evals)]
         (ROOT / "benchmarks" / f"agent-{args.name}.jsonl").write_text("\n".join(rows) + "\n")
     parts = blocks()
@@ -186,10 +191,13 @@ def main() -> int:
     stale = [
         path for path, text in wanted.items() if not path.is_file() or path.read_text() != text
     ]
+    reading = args.check or args.dry_run
     for path in stale:
-        print(f"{path.relative_to(ROOT)} {'is not up to date' if args.check else 'written'}")
-        if not args.check:
+        print(f"{path.relative_to(ROOT)} {'is not up to date' if reading else 'written'}")
+        if not reading:
             path.write_text(wanted[path])
+    if args.dry_run:
+        print(f"would write {len(stale)} of {len(wanted)} files")
     return 1 if args.check and stale else 0
 
 

@@ -116,6 +116,8 @@ def render(about: Mapping[str, Any]) -> str:
         f"| file | {about['bytes'] / MIB:.1f} MiB, half precision (loading makes it single) |",
         f"| training | {training['steps']:,} steps in {training['seconds']:,.0f} s, "
         f"evaluations included, from {training['from']} |",
+        f"| start delays | 0 to {training['start_delay']} frames in training; those of {USUAL} "
+        "chose the weights |",
         f"| hardware | {training['hardware']} |",
         f"| seed | {training['seed']} |",
         f"| commit | {training['commit']} |",

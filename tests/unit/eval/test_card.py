@@ -1,8 +1,11 @@
 """The card of an agent is its description, and its description what was measured."""
 
+import shlex
+
 import pytest
 from small_agents import evaluation
 
+from warpzone.cli.flags import resolve
 from warpzone.eval import card
 from warpzone.run.shipped import read_card, read_description, shipped_names
 
@@ -71,6 +74,10 @@ def test_cards_say_what_descriptions_say(name: str) -> None:
         assert list(clears) == list(card.STAGES)
         assert {len(digits) for digits in clears.values()} == {31}
         assert card.rate(*card.total(clears)) in text
+    words = shlex.split(about["training"]["command"])
+    config = resolve(words[2:], prog="warpzone train", about="", say=lambda text: None)
+    same = {field: getattr(config, field) for field in about["config"]}
+    assert same == about["config"]
     never = [stage for stage, digits in first["clears"]["argmax"].items() if "1" not in digits]
     assert all(f"- {stage}: never cleared" in text for stage in never)
     assert {one["stage"] for one in about["sample"]} <= set(card.STAGES)

@@ -28,6 +28,7 @@ def words(name: str, folder: Path) -> list[str]:
             *("--engine", str(folder / "engine.json"), "--python", str(folder / "python.json")),
             *("--out", str(folder / "out.json")),
         ],
+        "make_agent.py": ["runs/one", "--name", "one"],
         "backfill_global_step.py": ["--root", str(folder)],
         "benchmark_overlap.py": ["--device", "cpu", "--num-envs-list", "4", "--rollout-list", "8"],
     }

@@ -25,7 +25,7 @@ def test_a_run_becomes_an_agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert (training["commit"], training["hardware"], training["seed"]) == ("abc", "a device", 7)
     assert (training["steps"], training["seconds"]) == (META["global_step"], META["seconds"])
     words = training["command"].split()
-    assert words[:4] == ["warpzone", "train", "--preset", "fast-1-1"]
+    assert words[:4] == ["warpzone", "train", "--preset", "all"]
     for flag, value in (("--lr", "0.0003"), ("--archive-share", "0.5"), ("--new-number", "3")):
         assert words[words.index(flag) + 1] == value
     assert "--new-rule" in words
