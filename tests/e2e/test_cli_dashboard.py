@@ -90,6 +90,7 @@ def test_a_token_from_the_environment_is_not_printed(
     )
     served = DashboardObserver(TrainConfig(dashboard=True, control=True, dashboard_port=0))
     served.started(run)
+    served.announcing.join(300)
     served.ended(run, "normal")
     said = capfd.readouterr().err
     assert (served.token in said) is not bool(given)

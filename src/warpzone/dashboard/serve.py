@@ -57,7 +57,8 @@ def serve(settings: Settings) -> int:
         log_config=None,
     )
     server = uvicorn.Server(config)
-    # Bound before the address is printed, so that a failure prints nothing else.
+    # Listens before the address is printed: a failure prints nothing else, and who opens the
+    # address at once is served.
     listener = _listen(settings.host, settings.port)
     _announce(settings, access, "" if given else token)
     if settings.with_parent:
@@ -72,6 +73,7 @@ def _listen(host: str, port: int) -> socket.socket:
         undo.callback(listener.close)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
+        listener.listen()
         undo.pop_all()
     return listener
 

@@ -7,6 +7,8 @@ import secrets
 import socket
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 from warpzone.config import ConfigError
 from warpzone.config.dashboard import LEAST_TOKEN, TOKEN, DashboardConfig, address, missing
@@ -16,6 +18,8 @@ from warpzone.observers.observer import ObservedRun, Observer
 NICE = 19
 LOCAL = ("127.0.0.1", "::1", "localhost")
 LOG = "dashboard.log"
+#: Seconds between two looks whether the server listens.
+POLL = 0.1
 
 
 class DashboardObserver(Observer):
@@ -34,6 +38,9 @@ class DashboardObserver(Observer):
         self.port = _free_port(self.host, config.dashboard_port)
         self.control = config.control
         self.process: subprocess.Popen[bytes] | None = None
+        self._over = threading.Event()
+        #: Waits for the server, so that training need not.
+        self.announcing = threading.Thread()
 
     def started(self, run: ObservedRun) -> None:
         words = [sys.executable, "-m", "warpzone.cli.main", "dashboard", run.config.runs_dir]
@@ -50,20 +57,48 @@ class DashboardObserver(Observer):
                 env={**os.environ, TOKEN: self.token},
             )
         os.setpriority(os.PRIO_PROCESS, self.process.pid, NICE)
+        self.announcing = threading.Thread(
+            target=self._announce, args=(self.process, logs / LOG), daemon=True
+        )
+        self.announcing.start()
+
+    def _announce(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        """Prints the address as soon as something listens there."""
+        while not _listens(self.host, self.port):
+            if process.poll() is not None:
+                if not self._over.is_set():
+                    _say(f"[dashboard][warn] it did not start; see {log}")
+                return
+            if self._over.wait(POLL):
+                return
         url = address(self.host, self.port)
         if self.control or self.host not in LOCAL:
             url += f"#token={self.token}" if self.shown else f" (the token is that of {TOKEN})"
-        print(f"[dashboard] {url}", file=sys.stderr, flush=True)
+        _say(f"[dashboard] {url}")
 
     def ended(self, run: ObservedRun, reason: str) -> None:
         if self.process is None:
             return
+        self._over.set()
+        self.announcing.join()
         self.process.terminate()
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def _free_port(host: str, port: int) -> int:
