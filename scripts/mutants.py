@@ -215,7 +215,7 @@ def written(faults: Sequence[Fault], results: dict[str, Any], out: Path) -> None
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("only", nargs="*", help="packages or PACKAGE/NAME; all if not given")
-    parser.add_argument("--list", action="store_true", help="list the faults and end")
+    parser.add_argument("--dry-run", action="store_true", help="list the faults and end")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of the tests of one fault")
     parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
@@ -225,17 +225,10 @@ def main() -> int:
     faults = [fault for fault in everything if not wanted or {fault.package, fault.key} & wanted]
     if unknown := wanted - {name for fault in faults for name in (fault.package, fault.key)}:
         parser.error(f"there is no fault {', '.join(sorted(unknown))}")
-    if arguments.list:
+    if arguments.dry_run:
         print("\n".join(fault.key for fault in faults))
         return 0
     results = json.loads(arguments.out.read_text())["results"] if arguments.out.exists() else {}
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         copy = Copy(ROOT, Path(place))
         tests = list(dict.fromkeys(test for fault in faults for test in fault.tests))
@@ -247,7 +240,7 @@ def main() -> int:
             began = time.monotonic()
             result = copy.planted(fault, arguments.seconds)
             print(f"{result:9} {fault.key} ({time.monotonic() - began:.0f} s)", flush=True)
-            results[fault.key] = {"result": result, "commit": commit}
+            results[fault.key] = {"result": result, "date": time.strftime("%Y-%m-%d")}
             written(everything, results, arguments.out)
     ran = [results[fault.key]["result"] for fault in faults]
     missed = [fault.key for fault, result in zip(faults, ran, strict=True) if result == "survived"]
