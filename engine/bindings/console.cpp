@@ -129,7 +129,7 @@ class PyConsole {
   }
 
   nb::dict registers() {
-    // Before the lock: a new container may run the garbage collector, and with it anybody's code.
+    // Before the lock: a new container may run the garbage collector, and with it arbitrary code.
     nb::dict result;
     const std::lock_guard<std::mutex> lock(mutex_);
     std::visit(

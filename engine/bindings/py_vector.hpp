@@ -313,7 +313,8 @@ class PyVector {
   }
 
   /// What a step writes to while the caller does something else: there exactly as long as the step
-  /// is, for which the mutex is held around both. Nobody waits for the GIL while he holds it.
+  /// is, for which the mutex is held around both. No thread waits for the GIL while it holds the
+  /// mutex.
   std::unique_ptr<Outputs> under_way_;
   std::mutex under_way_mutex_;
   std::unique_ptr<Vector> vector_;

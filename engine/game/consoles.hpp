@@ -58,7 +58,7 @@ struct NesPyConsole {
   uint8_t* ram() { return machine.ram; }
 };
 
-/// A machine of somebody else, which plays the game too.
+/// A machine of another emulator.
 class ForeignMachine {
  public:
   virtual ~ForeignMachine() = default;

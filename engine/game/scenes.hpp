@@ -7,7 +7,7 @@
 #include "game/signals.hpp"
 
 /// Skipping what the player cannot influence, exactly as gym-super-mario-bros does it: the same
-/// pokes and the same frames in the same order, so that the game goes on in the same state.
+/// pokes and the same frames in the same order, so that the game continues in the same state.
 namespace wz {
 
 /// The longest scene (the end of a castle) takes about 2,000 frames.

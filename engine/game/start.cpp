@@ -92,7 +92,7 @@ const typename C::State& StartStates<C>::get(int stage, const NativeCode* native
 
 template <Console C>
 std::shared_ptr<StartStates<C>> shared_start_states(const CartridgePtr& cart) {
-  // A memo of pure results, not state: what is in it never changes what anybody computes.
+  // A memo of pure results, not state: its content never changes a result.
   static std::mutex mutex;
   static std::vector<std::shared_ptr<StartStates<C>>> known;
   const std::lock_guard<std::mutex> lock(mutex);

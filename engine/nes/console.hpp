@@ -31,7 +31,7 @@ struct NativeCode {
 /// A machine as it is when the power is switched on.
 Machine power_on(const Cartridge& cart);
 
-/// Presses the reset button: RAM survives, everything else starts anew.
+/// Presses the reset button: RAM survives, everything else restarts.
 void reset(Machine& m, const Cartridge& cart);
 
 /// Runs one frame with the buttons in `m.buttons`. With `native` the same result is reached

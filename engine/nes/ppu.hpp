@@ -6,7 +6,7 @@
 #include "nes/machine.hpp"
 
 /// The PPU as the CPU sees it: registers and flags. It is never ticked: what time has done to it
-/// is worked out when somebody looks. Pictures are drawn by render.hpp.
+/// is computed when it is read. Pictures are drawn by render.hpp.
 namespace wz::ppu {
 
 inline constexpr uint8_t kVblankFlag = 0x80;
@@ -45,7 +45,7 @@ inline uint16_t next_line(uint16_t v) {
   }
 }
 
-/// Loopy v after the end of a line: one line down, horizontal position taken anew from t.
+/// Loopy v after the end of a line: one line down, horizontal position reloaded from t.
 inline uint16_t end_of_line(uint16_t v, uint16_t t) {
   return static_cast<uint16_t>((next_line(v) & ~0x041F) | (t & 0x041F));
 }

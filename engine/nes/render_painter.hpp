@@ -10,7 +10,7 @@
 
 namespace wz::render {
 
-/// Draws a picture from top to bottom, in as many pieces as one likes.
+/// Draws a picture from top to bottom, in any number of pieces.
 class Painter {
  public:
   Painter(const Machine& m, const Cartridge& cart, Simd level);
@@ -44,7 +44,7 @@ class Painter {
   int32_t first_dot_;        ///< of line 0
   int line_ = 0;             ///< the next to be drawn
   unsigned next_write_ = 0;  ///< into the machine's register writes
-  Canvas canvas_ = {};       ///< without rows where lines are only passed over
+  Canvas canvas_ = {};       ///< without rows where lines are only skipped
   uint64_t tiles_ahead_[2] = {};
   uint8_t* position_ = nullptr;
   uint8_t* line_end_ = nullptr;

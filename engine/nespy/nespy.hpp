@@ -84,7 +84,7 @@ static_assert(std::is_trivially_copyable_v<Machine>);
 /// A machine as nes-py has it after construction and the first `Reset()`.
 Machine power_on(const Cartridge& cart);
 
-/// nes-py's `Reset()`: CPU and PPU start anew; RAM, VRAM, palette, sprites, screen, controllers,
+/// nes-py's `Reset()`: CPU and PPU restart; RAM, VRAM, palette, sprites, screen, controllers,
 /// the sprite-0 flag, the read buffer and the edge masks survive.
 void reset(Machine& m, const Cartridge& cart);
 

@@ -13,7 +13,7 @@ using namespace wz;
 
 namespace {
 
-/// The engine's machine behind the calls of somebody else's.
+/// The engine's machine behind the interface of another emulator.
 class Elsewhere final : public ForeignMachine {
  public:
   explicit Elsewhere(const CartridgePtr& cart) : cart_(cart), machine_(power_on(*cart)) {}

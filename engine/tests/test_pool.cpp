@@ -91,7 +91,7 @@ void test_queue(int threads) {
   pool.wait(*pool.start(0, [](int, int) { throw std::invalid_argument("no"); }));
 }
 
-/// Workers begin without anybody waiting, and callers on several threads do not mix.
+/// Workers start before a caller waits, and callers on several threads do not mix.
 void test_many_callers(int threads) {
   Pool pool(threads);
   std::atomic<int> begun{0};
@@ -145,7 +145,7 @@ void test_forked_child_with_threads() {
 }
 #endif
 
-/// What nobody works off is nowhere kept.
+/// Jobs that no thread executes are not kept.
 void test_jobs_without_workers_go() {
   Pool pool(3);
   const pid_t child = fork();

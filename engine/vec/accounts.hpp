@@ -44,7 +44,7 @@ struct LaneAccounts {
     bool terminated;
     bool truncated;
   };
-  /// What the frames of a step came to. Also advances the counters.
+  /// The results of a step's frames. Also advances the counters.
   Outcome finish(const LaneConfig& config, StepTotals& totals);
 
   /// The info columns that do not come from RAM.

@@ -32,7 +32,7 @@ class AsyncSteps {
   /// One queued step, if there is any. Called by the pool's threads.
   void work(int thread);
 
-  /// Steps that nobody has begun are not played.
+  /// Steps that were not started are not played.
   void cancel();
 
   bool is_under_way(int lane);

@@ -47,7 +47,7 @@ class LaneSet {
   virtual void set_restart_share(double share) = 0;
   virtual void set_restart_shares(std::vector<double> shares) = 0;
   virtual int num_restarts() const = 0;
-  /// kShapingFields numbers, then starts counting anew.
+  /// kShapingFields numbers, then resets the counters.
   virtual void take_shaping(double* out) = 0;
   virtual void set_stages(int lane, std::vector<uint8_t> stages) = 0;
   virtual std::vector<uint8_t> save(int lane) const = 0;

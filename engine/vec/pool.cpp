@@ -12,7 +12,8 @@ namespace wz {
 namespace {
 
 // Longer than a caller needs between two steps when he only reads the results, shorter than
-// anything a network does: then waking up costs nothing, and nobody spins while others compute.
+// anything a network does: then waking up costs nothing, and no thread busy-waits while others
+// compute.
 constexpr auto kSpinTime = std::chrono::microseconds(150);
 constexpr int kPausesPerLook = 16;
 
@@ -129,8 +130,8 @@ Pool::~Pool() { stop(); }
 
 void Pool::stop() {
   if (is_forked()) {
-    // There is nobody to wait for, and nobody to detach from: the system may have given the names
-    // of these threads to others that this process has started since. So they are never destroyed.
+    // The threads do not exist in this process, and must be neither joined nor detached: the system
+    // may have given their ids to threads started since. So they are never destroyed.
     static_cast<void>(new std::vector<std::thread>(std::move(threads_)));
     return;
   }
@@ -174,7 +175,7 @@ std::shared_ptr<Pool::Job> Pool::make(int count, Task task) const {
 
 std::shared_ptr<Pool::Job> Pool::start(int count, Task task) {
   auto job = make(count, std::move(task));
-  // In a forked child nobody would take it off the queue, which may be locked for ever besides.
+  // In a forked child no thread would take it off the queue, whose lock may be held for ever.
   if (threads_.empty() || count == 0 || job->process() != owner_process_) return job;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -200,7 +201,7 @@ void Pool::wait(Job& job) {
 }
 
 void Pool::run(int count, Task task) {
-  // A single piece is done sooner than anybody wakes up.
+  // A single piece takes less time than waking a thread.
   wait(count == 1 ? *make(count, std::move(task)) : *start(count, std::move(task)));
 }
 

@@ -14,12 +14,12 @@
 
 namespace wz {
 
-/// A fixed set of threads that work off jobs in the order in which they were started. Whoever
+/// A fixed set of threads that execute jobs in the order in which they were started. A thread that
 /// waits for a job takes part in it: `Pool(1)` starts no thread at all, and everything happens in
 /// `wait`.
 ///
-/// Several vectors may share a pool. When one job has no more pieces to give, threads go on with
-/// the next, so nobody waits at the end of one job for its last piece.
+/// Several vectors may share a pool. When one job has no more pieces to give, threads continue with
+/// the next, so no thread waits at the end of one job for its last piece.
 ///
 /// Workers wait for work by spinning for some tens of microseconds, which is shorter than waking
 /// a thread, and then sleep.
@@ -52,9 +52,9 @@ class Pool {
   static bool is_complete(const Job& job);
 
   /// Whether this is a child of the process that made the pool. The threads exist in the parent
-  /// only; jobs of the child's own are run by whoever waits for them.
+  /// only; jobs of the child are executed by the thread that waits for them.
   bool is_forked() const;
-  /// Whether there are threads that work off jobs without anybody waiting for them.
+  /// Whether there are threads that execute jobs before a caller waits for them.
   bool has_workers() const { return !threads_.empty() && !is_forked(); }
 
   /// Starts and waits.

@@ -10,7 +10,7 @@ namespace wz {
 /// of the last step alone.
 inline constexpr int kShapingFields = 8;
 
-/// What shaping did to a lane's rewards since somebody asked.
+/// What shaping did to a lane's rewards since the last call.
 struct ShapingSums {
   double distance = 0;  ///< pixels of new ground
   double raw = 0;       ///< distance and points with their weights
@@ -32,7 +32,7 @@ struct ShapingSums {
     ++steps;
   }
 
-  /// Adds kShapingFields numbers, then starts counting anew.
+  /// Adds kShapingFields numbers, then resets the counters.
   void take(double* out) {
     const double values[kShapingFields] = {distance, raw,           scaled,   unread,
                                            steps,    last_distance, last_raw, last_scaled};

@@ -6,7 +6,7 @@
 #include "nespy/nespy.hpp"
 #include "vec/observe.hpp"
 
-/// Pictures of either kind of machine. A NES machine is drawn when somebody looks; nes-py's has
+/// Pictures of either kind of machine. A NES machine is drawn on demand; nes-py's has
 /// its screen already, in nes-py's colours.
 namespace wz {
 
