@@ -41,6 +41,41 @@ def test_ppo_learns_on_the_single_environment() -> None:
     env.close()
 
 
+@pytest.mark.parametrize("lanes", [3, np.int64(3)])
+def test_the_number_of_lanes_may_stand_alone(lanes: int) -> None:
+    pytest.importorskip("stable_baselines3")
+    from warpzone.env.sb3 import Sb3VecEnv
+
+    env = Sb3VecEnv(lanes, rom=VARIANT)
+    assert env.reset().shape == (3, 4, 84, 84)
+    env.close()
+    with pytest.raises(TypeError, match="an environment or a number of lanes, not 'sixteen'"):
+        Sb3VecEnv("sixteen")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"not <.*MarioEnv"):
+        Sb3VecEnv(warpzone.MarioEnv(rom=VARIANT))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="num_envs"):
+        Sb3VecEnv(3, num_envs=3, rom=VARIANT)
+
+
+def test_worker_processes_that_are_spawned_find_the_environment() -> None:
+    """A spawned worker imports nothing of ours by itself: the id names the package."""
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import SubprocVecEnv
+
+    env = make_vec_env(
+        "warpzone:warpzone/SuperMarioBros-1-1-v0",
+        n_envs=1,
+        vec_env_cls=SubprocVecEnv,
+        vec_env_kwargs={"start_method": "spawn"},
+        env_kwargs={"rom": VARIANT},
+    )
+    try:
+        assert np.shape(env.reset()) == (1, 4, 84, 84)  # type: ignore[arg-type]
+    finally:
+        env.close()
+
+
 def test_ppo_learns_on_the_native_vector_environment() -> None:
     sb3 = pytest.importorskip("stable_baselines3")
     from stable_baselines3.common.vec_env import VecMonitor

@@ -19,22 +19,27 @@ Indices = None | int | Iterable[int]
 
 
 class Sb3VecEnv(VecEnv):  # type: ignore[misc,unused-ignore]
-    """Takes the options of `MarioVectorEnv`, or an environment made in SAME_STEP mode.
+    """Takes the options of `MarioVectorEnv` (the number of lanes may come first, without its name),
+    or an environment made in SAME_STEP mode.
 
     Infos hold the fields in `info_keys` only: SB3 wants one dictionary for each lane and step.
     """
 
     def __init__(
         self,
-        env: MarioVectorEnv | None = None,
+        env: MarioVectorEnv | int | None = None,
         *,
         info_keys: Sequence[str] = ("x_pos", "flag_get", "score", "world", "stage"),
         **options: Any,
     ) -> None:
-        if env is None:
+        if isinstance(env, int | np.integer):
+            env = MarioVectorEnv(int(env), autoreset_mode=AutoresetMode.SAME_STEP, **options)
+        elif env is None:
             env = MarioVectorEnv(autoreset_mode=AutoresetMode.SAME_STEP, **options)
         elif options:
             raise ValueError("give an environment or its options, not both")
+        if not isinstance(env, MarioVectorEnv):
+            raise TypeError(f"Sb3VecEnv takes an environment or a number of lanes, not {env!r}")
         if env.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise ValueError("Stable-Baselines3 needs autoreset_mode=AutoresetMode.SAME_STEP")
         self.env = env
