@@ -80,11 +80,16 @@ class Window:
         self.closed = True
 
 
+#: Variables of which one says where SDL draws; its dummy driver needs no display.
+_PLACES = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+
+
 def _pygame() -> Any:
-    if sys.platform.startswith("linux") and not (
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    ):
-        raise WindowError("a window needs a display: neither DISPLAY nor WAYLAND_DISPLAY is set")
+    if sys.platform.startswith("linux") and not any(map(os.environ.get, _PLACES)):
+        raise WindowError(
+            "a window needs a display: neither DISPLAY nor WAYLAND_DISPLAY is set "
+            "(SDL_VIDEODRIVER=dummy draws without one)"
+        )
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
         return import_module("pygame")

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from typing import Any
+from unittest.mock import MagicMock
 
 import gymnasium
 import numpy as np
@@ -108,9 +109,23 @@ def test_human_mode_without_display_says_so(rom: bytes, monkeypatch: pytest.Monk
         pytest.skip("only here is the display an environment variable")
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.delenv("SDL_VIDEODRIVER", raising=False)
     env = MarioEnv(rom=rom, render_mode="human")
     with pytest.raises(OSError, match="display"):
         env.reset(seed=0)
+    env.close()
+
+
+def test_the_checker_passes_without_a_display(rom: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tries every advertised mode; SDL's dummy driver draws without a display."""
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    pygame = MagicMock()
+    monkeypatch.setitem(sys.modules, "pygame", pygame)
+    env = gymnasium.make("warpzone/SuperMarioBros-1-1-v0", rom=rom)
+    check_env(env.unwrapped)
+    assert pygame.display.flip.called
     env.close()
 
 
