@@ -11,7 +11,6 @@ frame of its line.
 """
 
 import base64
-import binascii
 import enum
 import hashlib
 from collections.abc import Iterator
@@ -183,7 +182,8 @@ def _rom_md5(value: str) -> bytes | None:
         return None
     try:
         digest = base64.b64decode(value.removeprefix("base64:"), validate=True)
-    except binascii.Error:
+    except ValueError:
+        # No base64, or not even ASCII.
         return None
     return digest if len(digest) == _MD5_BYTES else None
 

@@ -141,6 +141,12 @@ def test_files_without_an_end_are_not_read(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("checksum", ["base64:ä", "base64:\ufffe", "base64:!", "base64:AAAA", ""])
+def test_a_checksum_that_is_none_says_nothing(checksum: str) -> None:
+    data = f"version 3\nromChecksum {checksum}\n|0|........|........||\n".encode()
+    assert parse_movie(data).rom_md5 is None
+
+
 def test_plain(tmp_path: Path) -> None:
     path = tmp_path / "run.txt"
     path.write_text("# from power-on\n0\n 128 # right\n\n0x81\n255\n")

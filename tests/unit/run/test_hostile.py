@@ -90,6 +90,16 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     assert "claims more data than its size" in refused(lambda: safe.read_state(path))
 
 
+def test_a_part_that_claims_to_be_large_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "claims.state.pt"
+    torch.save({"a": torch.zeros(10)}, path)
+    content = bytearray(path.read_bytes())
+    entry = content.index(b"PK\x01\x02")
+    struct.pack_into("<I", content, entry + 20, 0x7FFF_0000)
+    path.write_bytes(content)
+    assert "more data than its size" in refused(lambda: safe.read_state(path))
+
+
 def test_a_tensor_larger_than_its_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "wide.state.pt"
     torch.save({"a": torch.zeros(1).expand(1 << 40)}, path)
