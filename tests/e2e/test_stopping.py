@@ -285,7 +285,8 @@ def test_a_full_disk_stops_the_run(
         (small_disk / "filler").unlink()
         sidecar = latest(run)
         Checkpoints(run / "checkpoints").open(sidecar.stem).verify()
-        assert sidecar.global_update == 2
+        assert sum("space kept back for the last checkpoint is used" in x for x in lines) == 1
+        assert (sidecar.global_update, sidecar.reason) == (4, "exception")
         at_update(5, lambda: signal.raise_signal(signal.SIGTERM))
         monkeypatch.setattr("warpzone.run.files.SPARE", 0)
         assert main(words(small_disk, resume="auto", checkpoint_interval=2, hidden_size=64)) == 143

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from warpzone.config import TrainConfig
 from warpzone.rom.paths import flush
-from warpzone.run.files import SPARE, require_space, sha256, write_atomically, write_text
+from warpzone.run.files import require_space, sha256, write_atomically, write_text
 from warpzone.run.safe import plain_name, read_header, read_state, read_weights
 from warpzone.run.sidecar import (
     LATEST,
@@ -109,10 +109,10 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def write(self, snapshot: Snapshot, spare: int = SPARE) -> Checkpoint:
+    def write(self, snapshot: Snapshot, spare: int | None = None) -> Checkpoint:
         """Writes state, weights, side-car, and the side-car of the latest checkpoint, in this
         order. Each file is complete or absent, whenever the process dies. `spare`: bytes that
-        stay free on the disk."""
+        must stay free on the disk, `files.SPARE` by default."""
         if not self.folder.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
             # A flushed file is lost if the folder's own name is not flushed.

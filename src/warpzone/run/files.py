@@ -95,13 +95,14 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def require_space(folder: Path, size: int, spare: int = SPARE) -> None:
-    """Raises OSError unless so many bytes, and some to spare, are free where `folder` is."""
+def require_space(folder: Path, size: int, spare: int | None = None) -> None:
+    """Raises OSError unless `size` bytes, and `spare` (SPARE) more, are free in `folder`."""
     free = shutil.disk_usage(folder).free
-    if free < size + spare:
+    kept = SPARE if spare is None else spare
+    if free < size + kept:
         raise OSError(
             f"a checkpoint of {size / 2**20:.1f} MiB does not fit into {folder}: "
-            f"{free / 2**20:.1f} MiB are free there and {spare >> 20} MiB stay so"
+            f"{free / 2**20:.1f} MiB are free there and {kept >> 20} MiB must stay free"
         )
 
 
