@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     make_run(folder, "first")
     long = make_run(folder, "long", rows=ROWS)
     (long / "config.json").write_text(json.dumps({"stages": "1-1", "max_steps": 7, "lr": 0.1}))
+    alerts = [
+        {"timestamp": 1.0, "kind": "disk", "text": "old <b>", "global_step": 5},
+        {"timestamp": time.time(), "kind": "nan", "text": "not finite", "global_step": 9},
+    ]
+    write_rows(long / "alerts.jsonl", alerts)
     (long / "logs").mkdir()
     lines = ["[train] one", "[eval] two <b>bold</b>", "[train][warn] three"]
     (long / "logs" / "train.log").write_text("\n".join(lines) + "\n")
@@ -71,6 +77,20 @@ def test_ten_thousand_points_zoom_and_pan(server: Dashboard, open_page: Open) ->
     page.mouse.up()
     wait(lambda: float(chart.get_attribute("data-until")) < 100 * ROWS * 0.8)
     assert page.locator("#unzoom").is_enabled()
+
+
+def test_alerts_are_listed_and_a_new_one_is_said_loudly(server: Dashboard, open_page: Open) -> None:
+    page = open_page(server.url, token=False)
+    choose(page, "long")
+    wait(lambda: page.locator("#event-rows tr").count() == 2)
+    assert "Alert: not finite." in page.inner_text("#warning")
+    assert "old" not in page.inner_text("#warning")
+    page.select_option("#event-kind", "disk")
+    assert page.locator("#event-rows tr").count() == 1
+    assert "old <b>" in page.inner_text("#event-rows")
+    choose(page, "first")
+    wait(lambda: page.locator("#event-rows tr").count() == 0)
+    assert page.is_visible("#events-none")
 
 
 def test_the_chosen_run_is_remembered(server: Dashboard, open_page: Open) -> None:

@@ -26,6 +26,7 @@ from warpzone.collect.episodes import Episode
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.eval.cases import Outcome
+from warpzone.health.alerts import GIB, Alerts
 from warpzone.health.hints import NO_DISTANCE, Hints
 from warpzone.health.pulse import Pulse
 from warpzone.health.slow_steps import SlowSteps
@@ -110,6 +111,19 @@ def hints(**changes: Any) -> list[list[str]]:
     reader = Hints(config_of(**changes))
     row: dict[str, Any] = {"env_distance_delta_sum": 0, "seconds": 1.0}
     return [reader.read({**row, "update": update}) for update in range(3 * NO_DISTANCE)]
+
+
+def alerts(**changes: Any) -> list[list[str]]:
+    """What is raised about a run that loses a step and half of its clears, on a full disk."""
+    clock = iter(range(10_000))
+    reader = Alerts(config_of(**changes), lambda: 0.5 * GIB, lambda: float(next(clock)))
+    row: dict[str, Any] = {"update": 1, "episodes_completed": 500, "gpu_util_mean_window": 5.0}
+    raised = []
+    for second in range(12):
+        row |= {"seconds": 100.0 + second, "updates_skipped": second, "clear_rate": 0.5}
+        row |= {"clear_rate": 1.0} if second < 6 else {}
+        raised.append([alert.text for alert in reader.read(row)])
+    return raised
 
 
 def slow_steps(**changes: Any) -> list[str]:

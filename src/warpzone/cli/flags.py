@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 EXCLUSIVE = (("--stop-at", "--stop-at-clears"), ("--compile", "--cuda-graphs"))
 
 #: Flags that are no fields of the configuration.
-OTHERS = {"--preset", "--dry-run", "--config-out", "--help"}
+OTHERS = {"--preset", "--dry-run", "--config-out", "--notify", "--help"}
 
 
 def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = None) -> TrainConfig:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from warpzone.cli.notify import Ending
     from warpzone.config import TrainConfig
+    from warpzone.health.webhook import Webhook
     from warpzone.train.loop import Result, Run
 
 PROG = "warpzone train"
 ABOUT = (
     "Train an agent. --config-out FILE writes the resolved configuration (JSON, or TOML for "
-    "--preset); --dry-run prints it with an estimate of memory and time, and stops."
+    "--preset); --dry-run prints it with an estimate of memory and time, and stops. --notify URL "
+    "(or the variable WARPZONE_NOTIFY) posts end, failure, stalls and alerts to a webhook."
 )
 INTERRUPTED = 130
 
@@ -32,17 +36,24 @@ def run(args: argparse.Namespace) -> int:
     """Trains, evaluates, and prints where the results are."""
     if importlib.util.find_spec("torch") is None:
         return _fail("training needs PyTorch; install it with: pip install 'warpzone[train]'", 1)
-    from warpzone.cli import flags
+    from warpzone.cli import flags, notify
     from warpzone.config import ConfigError
 
     words: list[str] = list(args.words)
     try:
+        address = notify.take_address(words)
         config_out = flags.take(words, "--config-out")
         dry_run = flags.take_switch(words, "--dry-run")
         config = flags.resolve(words, prog=PROG, about=ABOUT)
         if config_out:
             _write_config(config, Path(config_out))
-        return _estimate(config) if dry_run else _train(config)
+        if dry_run:
+            return _estimate(config)
+        ending = notify.Ending(webhook := notify.open_webhook(address))
+        try:
+            return _train(config, webhook, ending)
+        finally:
+            ending.tell()
     except ConfigError as error:
         return _fail(str(error), 2)
 
@@ -66,9 +77,10 @@ def _estimate(config: TrainConfig) -> int:
     return 0
 
 
-def _train(config: TrainConfig) -> int:
+def _train(config: TrainConfig, webhook: Webhook | None, ending: Ending) -> int:
     from safetensors import SafetensorError
 
+    from warpzone.config import ConfigError
     from warpzone.env.backends.interface import BackendError
     from warpzone.learn.learner import LearningError
     from warpzone.observers.make import make_observers
@@ -83,23 +95,28 @@ def _train(config: TrainConfig) -> int:
     _say_device(config, device.type)
     if not config.auto_mem:
         refuse_impossible(config, device)
-    trained = _Trained()
+    observers = functools.partial(make_observers, webhook=webhook)
     try:
         with signals() as stop:
-            result = train(config, make_observers, stop, trained.learn)
+            result = train(config, observers, stop, functools.partial(_learn, ending))
     except Interrupted as interrupted:
-        return _interrupted(trained.run, interrupted.exit_code)
+        return _interrupted(ending, interrupted.exit_code)
     except KeyboardInterrupt:
-        return _interrupted(trained.run, INTERRUPTED)
+        return _interrupted(ending, INTERRUPTED)
     except (LearningError, CheckpointError, BackendError) as error:
-        return _fail(str(error), 1)
+        return _fail(ending.failed(str(error)), 1)
+    except ConfigError as error:
+        ending.failed(str(error))
+        raise
     except (OSError, SafetensorError) as error:
-        return _fail(_unwritable(error, config, trained.run), 1)
+        return _fail(ending.failed(_unwritable(error, config, ending.run)), 1)
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
         text = str(error).strip().split(".")[0]
-        return _fail(f"memory ran out ({text}); lower --minibatch or add --auto-mem", 1)
+        sentence = f"memory ran out ({text}); lower --minibatch or add --auto-mem"
+        return _fail(ending.failed(sentence), 1)
+    ending.finished(_summary(result))
     _finish(result, device.type)
     return 0
 
@@ -113,21 +130,24 @@ def _say_device(config: TrainConfig, device: str) -> None:
         _say("--max-cost-gpu-hours counts nothing on the CPU", "warn")
 
 
-class _Trained:
-    """Keeps the run in training, for messages about its failure."""
+def _learn(ending: Ending, run: Run) -> Result:
+    """Trains with a display. The run is kept for messages about its end."""
+    from warpzone.train.stopping import Quiet
 
-    def __init__(self) -> None:
-        self.run: Run | None = None
+    ending.run = run
+    config = run.config
+    _say(f"{run.folder.path} on {run.device}")
+    with Quiet(config, f"warpzone · {config.stages} · {run.folder.path}") as progress:
+        return run.train(progress)
 
-    def learn(self, run: Run) -> Result:
-        """Trains with a display."""
-        from warpzone.train.stopping import Quiet
 
-        self.run = run
-        config = run.config
-        _say(f"{run.folder.path} on {run.device}")
-        with Quiet(config, f"warpzone · {config.stages} · {run.folder.path}") as progress:
-            return run.train(progress)
+def _summary(result: Result) -> str:
+    """The end of a run in one line."""
+    total = len(result.outcomes) // 2
+    return (
+        f"{result.steps:,} steps in {result.seconds:.0f} s; the best weights clear "
+        f"{result.best_clears} of {total} start delays with argmax"
+    )
 
 
 def _finish(result: Result, device: str) -> None:
@@ -154,8 +174,10 @@ def _finish(result: Result, device: str) -> None:
     print(f"[train] weights, metrics, episodes and evaluations: {result.folder}")
 
 
-def _interrupted(training: Run | None, code: int) -> int:
+def _interrupted(ending: Ending, code: int) -> int:
     """Reports an interruption; only the current update is lost."""
+    ending.interrupted()
+    training = ending.run
     if training is None:
         _say("interrupted before the first step", "warn")
         return code

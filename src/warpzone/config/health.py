@@ -1,4 +1,4 @@
-"""Monitoring: heartbeat, stalls, slow steps and hints."""
+"""Monitoring: heartbeat, stalls, slow steps, hints and alerts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from warpzone.config.bounds import Above, AtLeast, Refusal
+from warpzone.config.bounds import Above, AtLeast, AtMost, Refusal, Share
 
 
 @dataclass(frozen=True)
 class HealthConfig:
-    """Monitoring: heartbeat, stalls, slow steps and hints."""
+    """Monitoring: heartbeat, stalls, slow steps, hints and alerts."""
 
     monitor_interval: Annotated[float, AtLeast(0)] = 10.0
     """Seconds between two samples of GPU, CPU and memory; 0 takes none."""
@@ -29,6 +29,16 @@ class HealthConfig:
     """Seconds in which slow steps are counted together."""
     hint_cooldown_updates: Annotated[int, AtLeast(0)] = 200
     """Updates before the same hint is given again; 0 gives no hints."""
+    alert_cooldown: Annotated[float, AtLeast(0)] = 600.0
+    """Seconds before the same alert is raised again; 0 raises no alerts."""
+    alert_skipped: Annotated[int, AtLeast(0)] = 1
+    """Alert if so many optimiser steps of an update were not finite; 0 never."""
+    alert_clear_drop: Annotated[float, Share()] = 0.3
+    """Alert if the clear rate is this far below its best; 0 never."""
+    alert_disk_gb: Annotated[float, AtLeast(0)] = 1.0
+    """Alert if fewer GiB than this are left on the disk of the run; 0 never."""
+    alert_gpu_idle: Annotated[float, AtLeast(0), AtMost(100)] = 10.0
+    """Alert if the GPU is busy less than this percent of its window; 0 never."""
 
 
 def refusals(config: HealthConfig) -> Iterator[Refusal]:

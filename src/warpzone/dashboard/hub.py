@@ -146,6 +146,7 @@ def _watched(run: str, data: RunData) -> dict[str, Any]:
             "last": data.metrics.last(),
             "heartbeat": data.heartbeat,
             "hint": data.hint,
+            "alert": data.alert,
             "rows": data.metrics.count,
             "episodes": data.stages.total,
             "state": data.reader.state(),
@@ -174,6 +175,8 @@ def _locked_part(data: RunData, asked: Part, catalogue: Catalogue) -> dict[str, 
         return {"lines": data.log.lines[first:], "next": data.log.start + len(data.log.lines)}
     if asked.what == "checkpoints":
         return {"checkpoints": data.checkpoints, "videos": data.videos}
+    if asked.what == "events":
+        return {"events": list(data.events)}
     return {"answers": list(data.answers)}
 
 

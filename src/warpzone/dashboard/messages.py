@@ -65,7 +65,16 @@ class Part(Message):
     request: int = Field(ge=0, le=2**53)
     run: RunId
     what: Literal[
-        "names", "config", "stages", "ends", "map", "episodes", "log", "checkpoints", "answers"
+        "names",
+        "config",
+        "stages",
+        "ends",
+        "map",
+        "episodes",
+        "log",
+        "checkpoints",
+        "answers",
+        "events",
     ]
     stage: Stage | None = None
     after: int = Field(0, ge=0, le=2**53)

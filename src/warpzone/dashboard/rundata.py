@@ -11,6 +11,7 @@ from warpzone.dashboard.stage_counts import Stages
 from warpzone.dashboard.table import Table
 from warpzone.dashboard.tail import RowsTail, TextTail, slim
 from warpzone.run.names import (
+    ALERTS,
     ANSWERS,
     EPISODES,
     EVALS,
@@ -25,6 +26,7 @@ from warpzone.run.reader import RunReader
 
 MOST_CHECKPOINTS = 200
 MOST_ANSWERS = 100
+MOST_EVENTS = 200
 #: Rows of the newest evaluation: 32 stages, 31 start delays and two policies make 1,984.
 MOST_EVALS = 5000
 #: How the message of a heartbeat begins that is one.
@@ -42,6 +44,8 @@ class RunData:
         self.stages = Stages()
         self.log = TextTail(path, Path(LOGS) / LOG)
         self.answers: deque[dict[str, Any]] = deque(maxlen=MOST_ANSWERS)
+        #: Alerts, oldest first.
+        self.events: deque[dict[str, Any]] = deque(maxlen=MOST_EVENTS)
         self.checkpoints: list[dict[str, Any]] = []
         self.videos: list[dict[str, Any]] = []
         #: What a browser may ask for by its name, and where it is below the run.
@@ -50,13 +54,13 @@ class RunData:
         self.heartbeat: dict[str, Any] = {}
         #: The last hint that a heartbeat carried, and the update it was given at.
         self.hint: dict[str, Any] = {}
+        self.alert: dict[str, Any] = {}
         #: Counters of changes, so that a page requests only changed parts.
         self.versions = dict.fromkeys(
-            ("metrics", "stages", "episodes", "log", "answers", "checkpoints"), 0
+            ("metrics", "stages", "episodes", "log", "answers", "events", "checkpoints"), 0
         )
-        self._tails = {
-            name: RowsTail(path, name) for name in (METRICS, EPISODES, EVALS, HEARTBEAT, ANSWERS)
-        }
+        kinds = (METRICS, EPISODES, EVALS, HEARTBEAT, ANSWERS, ALERTS)
+        self._tails = {name: RowsTail(path, name) for name in kinds}
         self._resets = dict.fromkeys(self._tails, 0)
         self._listed: tuple[Any, ...] = ()
 
@@ -77,9 +81,17 @@ class RunData:
             if answers:
                 self.answers.extend(answers)
                 self.versions["answers"] += 1
+            self._events()
             if self.log.read():
                 self.versions["log"] += 1
             self._list_files()
+
+    def _events(self) -> None:
+        alerts = [slim(row) for row in self._rows(ALERTS)[-MOST_EVENTS:]]
+        if alerts:
+            self.alert = alerts[-1]
+            self.events.extend(alerts)
+            self.versions["events"] += 1
 
     def _rows(self, name: str) -> list[dict[str, Any]]:
         return self._tails[name].read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -34,8 +35,12 @@ class HealthObserver(Observer):
     """Two threads, one for the machine and one for the pulse, so that a driver that hangs does
     not block stall detection."""
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(
+        self, config: TrainConfig, stalled: Callable[[str], None] = lambda text: None
+    ) -> None:
+        """stalled: called with one sentence for each stall, by the thread that finds it."""
         self.config = config
+        self._stalled = stalled
         self._hints = Hints(config)
         self._monitor: Monitor | None = None
         self._heartbeat: Heartbeat | None = None
@@ -65,7 +70,7 @@ class HealthObserver(Observer):
             self._heartbeat.beat("start")
             self._tick("heartbeat", config.heartbeat_interval, self._heartbeat.beat)
         if config.stall_timeout:
-            self._stall = Stall(config, pulse, lambda why: self._dump(run, "stall", why))
+            self._stall = Stall(config, pulse, lambda why: self._report_stall(run, why))
             self._tick("stall", config.stall_timeout / LOOKS, self._stall.look)
 
     def updated(self, run: ObservedRun, row: dict[str, Any], collected: Collected) -> None:
@@ -113,6 +118,10 @@ class HealthObserver(Observer):
             say(f"[train][warn] the {name} stopped: {error}")
 
         self._tickers.append(Ticker(name, interval, call, failed))
+
+    def _report_stall(self, run: ObservedRun, why: str) -> None:
+        self._dump(run, "stall", why)
+        self._stalled(why)
 
     def _dump(self, run: ObservedRun, stem: str, why: str) -> None:
         try:

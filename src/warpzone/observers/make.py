@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from warpzone.config import TrainConfig
+from warpzone.observers.alerts import AlertObserver
 from warpzone.observers.control import ControlObserver
 from warpzone.observers.dashboard import DashboardObserver
 from warpzone.observers.health import HealthObserver
@@ -13,8 +16,11 @@ from warpzone.observers.video import VideoObserver
 from warpzone.observers.video_maker import VideoMaker
 from warpzone.observers.wall import WallObserver
 
+if TYPE_CHECKING:
+    from warpzone.health.webhook import Webhook
 
-def make_observers(config: TrainConfig) -> list[Observer]:
+
+def make_observers(config: TrainConfig, webhook: Webhook | None = None) -> list[Observer]:
     """In the order of their calls: the metrics writer comes after the observers that add to a
     row. A video that is waited for at the end comes first, while the others still observe."""
     maker = VideoMaker()
@@ -24,5 +30,7 @@ def make_observers(config: TrainConfig) -> list[Observer]:
     observers.append(LogObserver())
     observers += [WallObserver(config.wall_lanes, config.wall_rate)] if config.wall_lanes else []
     observers += [DashboardObserver(config)] if config.dashboard else []
-    observers += [HealthObserver(config), MetricsObserver(config), ControlObserver(maker)]
+    alerts = AlertObserver(config, webhook)
+    observers += [HealthObserver(config, alerts.stalled), alerts]
+    observers += [MetricsObserver(config), ControlObserver(maker)]
     return observers

@@ -12,6 +12,8 @@ METRICS = "metrics.jsonl"
 EPISODES = "episodes.jsonl"
 EVALS = "evals.jsonl"
 HEARTBEAT = "heartbeat.jsonl"
+#: What should bring somebody to look at the run.
+ALERTS = "alerts.jsonl"
 #: The newest metrics as columns.
 PARQUET = Path("metrics") / "latest.parquet"
 #: Code, packages and machine of each start of the run.

@@ -235,6 +235,11 @@ HEALTH = {
     "slow_step_trace_threshold": to(3, parts.slow_steps, **SLOW),
     "slow_step_trace_window": to(20.0, parts.slow_steps, **SLOW).unless(step_timeout=30.0),
     "hint_cooldown_updates": to(5, parts.hints),
+    "alert_cooldown": to(3.0, parts.alerts),
+    "alert_skipped": to(2, parts.alerts).unless(alert_cooldown=0.0),
+    "alert_clear_drop": to(0.6, parts.alerts).unless(alert_cooldown=0.0),
+    "alert_disk_gb": to(0.4, parts.alerts).unless(alert_cooldown=0.0),
+    "alert_gpu_idle": to(4.0, parts.alerts).unless(alert_cooldown=0.0),
 }
 START = {
     "scripted_sequence": to("RIGHT+B:20", FORCED, **NOOP),

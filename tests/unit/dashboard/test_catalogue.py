@@ -13,6 +13,8 @@ from warpzone.dashboard.access import Access
 from warpzone.dashboard.app import make_app
 from warpzone.dashboard.catalogue import Catalogue
 from warpzone.dashboard.hub import Hub
+from warpzone.dashboard.messages import Part
+from warpzone.dashboard.rundata import MOST_EVENTS
 from warpzone.dashboard.wall_file import WallFile
 
 DEEP = "[" * 12_000
@@ -34,20 +36,30 @@ def test_a_page_is_told_what_keeps_a_run_from_learning(tmp_path: Path) -> None:
     write_rows(tmp_path / "metrics.jsonl", [{"update": 7, "forced_share": 1.0}])
     beats = [{"update": 6, "message": "hint: all were forced"}, {"update": 7, "message": ""}]
     write_rows(tmp_path / "heartbeat.jsonl", beats)
+    alerts = [
+        {"timestamp": float(n), "kind": "nan", "text": str(n)} for n in range(MOST_EVENTS + 5)
+    ]
+    write_rows(tmp_path / "alerts.jsonl", [*alerts, {"kind": "disk", "text": "x" * 10_000}])
     catalogue = Catalogue(tmp_path)
     hub = Hub(catalogue)
 
-    async def look() -> dict[str, Any]:
+    async def look() -> tuple[dict[str, Any], dict[str, Any] | None]:
         catalogue.adopt(catalogue.scan())
         (run,) = catalogue.paths
         await hub.refresh({run})
         news: dict[str, Any] = (await hub.news((run,)))["watched"][0]
-        return news
+        return news, await hub.part(Part(type="part", request=1, run=run, what="events", after=0))
 
     with ThreadPoolExecutor(1) as other:
-        watched = other.submit(lambda: asyncio.run(look())).result()
+        watched, events = other.submit(lambda: asyncio.run(look())).result()
     assert watched["hint"] == {"text": "hint: all were forced", "update": 6}
     assert watched["last"]["forced_share"] == 1.0
+    # The newest ones, and no text that is too long.
+    assert events is not None
+    assert [row.get("text") for row in events["events"]][-2:] == [str(MOST_EVENTS + 4), None]
+    assert len(events["events"]) == MOST_EVENTS
+    assert watched["alert"] == {"kind": "disk"}
+    assert watched["versions"]["events"] == 1
 
 
 def test_a_wall_of_nonsense_is_no_wall(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import { runColor } from "./chart.js";
 import { Curves } from "./curves.js";
 import { $, duration, make, number, percent, recall, remember, show } from "./dom.js";
+import { Events } from "./events.js";
 import { Link } from "./link.js";
 import { Episodes, Files, Log, Settings } from "./lists.js";
 import { Operations } from "./operations.js";
@@ -10,18 +11,20 @@ import { Stages } from "./stages.js";
 import { Wall } from "./wall.js";
 
 const MOST_COMPARED = 5;
+const ALERT_SECONDS = 600;
 
 const link = new Link({ welcome, news, wall: (message) => message && chosen && wall.take(message), lost, refused });
 const curves = new Curves(link);
 const stages = new Stages(link);
 const episodes = new Episodes(link);
 const log = new Log(link);
+const events = new Events(link);
 const files = new Files(link);
 const settings = new Settings(link);
 const operations = new Operations(link);
 const wall = new Wall(() => watch());
 
-const parts = { stages, episodes, log, checkpoints: files, answers: operations };
+const parts = { stages, episodes, log, events, checkpoints: files, answers: operations };
 let runs = [];
 let chosen = null;
 let compared = recall("compared", []);
@@ -187,14 +190,15 @@ function overview(run) {
   }));
 }
 
-/** Says loudly what keeps a run from learning: steps that nobody chose, or the last hint. */
+/** Says loudly what keeps a run from learning: an alert, steps that nobody chose, or the last hint. */
 function warn(run) {
-  const { last, hint } = run;
+  const { last, hint, alert } = run;
+  const alarm = alert?.text && Date.now() / 1000 - alert.timestamp < ALERT_SECONDS ? `Alert: ${alert.text}.` : "";
   const forced = last.forced_share >= 0.9
     ? `${percent(last.forced_share)} of the newest steps were forced by a script: the policy learns nearly nothing from them.` : "";
   const recent = hint?.text && last.update - hint.update < 200 ? hint.text : "";
-  $("warning").textContent = [forced, recent].filter(Boolean).join(" ");
-  $("warning").hidden = !forced && !recent;
+  $("warning").textContent = [alarm, forced, recent].filter(Boolean).join(" ");
+  $("warning").hidden = !alarm && !forced && !recent;
 }
 
 function split(last) {
