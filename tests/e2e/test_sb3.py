@@ -1,5 +1,6 @@
 """The real Stable-Baselines3, and a CleanRL-style loop, on our environments."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -93,6 +94,46 @@ def test_ppo_learns_on_the_native_vector_environment() -> None:
     action, _ = model.predict(monitored.reset(), deterministic=True)
     assert action.shape == (8,)
     monitored.close()
+
+
+@pytest.mark.parametrize("layout", ["channels_last", "channels_first"])
+def test_ppo_learns_from_colours(layout: str) -> None:
+    sb3 = pytest.importorskip("stable_baselines3")
+    from warpzone.env.sb3 import Sb3VecEnv
+
+    env = Sb3VecEnv(2, rom=VARIANT, time_limit=12, gray=False, layout=layout)
+    model = sb3.PPO("CnnPolicy", env, n_steps=16, batch_size=32, n_epochs=1, seed=0)
+    before = _weights(model)
+    model.learn(32)
+    assert _moved(before, _weights(model))
+    assert model.policy.features_extractor.cnn[0].in_channels == 12
+    env.close()
+
+
+def test_colours_that_sb3_cannot_take_are_refused() -> None:
+    """Its policies take three axes; those of a stack of colour pictures are four."""
+    pytest.importorskip("stable_baselines3")
+    from warpzone.env.sb3 import Sb3VecEnv
+
+    with pytest.raises(ValueError, match="layout='channels_last'"):
+        Sb3VecEnv(2, rom=VARIANT, gray=False)
+    env = Sb3VecEnv(2, rom=VARIANT, gray=False, planar=True)
+    assert env.reset().shape == (2, 4, 252, 84)
+    env.close()
+
+
+def test_an_adapter_can_be_copied() -> None:
+    pytest.importorskip("stable_baselines3")
+    from warpzone.env.sb3 import Sb3VecEnv
+
+    env = Sb3VecEnv(2, rom=VARIANT, size=16)
+    env.reset()
+    twin = copy.deepcopy(env)
+    mine: Any = env.step(np.array([3, 4]))
+    theirs: Any = twin.step(np.array([3, 4]))
+    assert all(map(np.array_equal, mine, theirs))
+    env.close()
+    twin.close()
 
 
 def test_terminal_observation_is_the_last_of_the_old_episode() -> None:

@@ -1,6 +1,6 @@
 """Reads, saves and restores single lanes."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from warpzone.env.stages import parse_stages
 if TYPE_CHECKING:
     from warpzone import _engine
     from warpzone.env.infos import InfoBuilder
+    from warpzone.env.layout import Layout
     from warpzone.media.window import Window
 
 Bytes = NDArray[np.uint8]
@@ -22,12 +23,16 @@ class LaneAccess:
     num_envs: int
     metadata: dict[str, Any]
     _infos: "InfoBuilder"
+    _layout: "Layout"
     _window: "Window | None" = None
 
     def _live(self) -> "_engine.Vector":
         raise AssertionError("given by the environment")
 
     def _ready(self) -> "_engine.Vector":
+        raise AssertionError("given by the environment")
+
+    def _keep(self, key: Hashable, method: str, *arguments: Any, **options: Any) -> None:
         raise AssertionError("given by the environment")
 
     def ram(self, lane: int) -> Bytes:
@@ -53,7 +58,8 @@ class LaneAccess:
         engine = self._ready()
         obs = np.empty(engine.obs_shape, np.uint8)
         engine.observe(self._lane(lane), obs)
-        return obs
+        shown: Bytes = self._layout(obs[np.newaxis])[0]
+        return shown
 
     def info(self, lane: int) -> dict[str, Any]:
         """The lane's current info."""
@@ -76,6 +82,7 @@ class LaneAccess:
     def set_stages(self, lane: int, stages: str | Sequence[str]) -> None:
         """What the lane draws from at its next reset."""
         self._live().set_stages(self._lane(lane), parse_stages(stages))
+        self._keep(("stages", int(lane)), "set_stages", int(lane), stages)
 
     def _lane(self, lane: int) -> int:
         if not isinstance(lane, int | np.integer) or isinstance(lane, bool):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from warpzone import _engine
 from warpzone.env.options import Native
+from warpzone.media import window
 
 ENGINE_AUTORESET = {
     AutoresetMode.NEXT_STEP: _engine.Autoreset.NEXT_STEP,
@@ -55,6 +56,12 @@ def render_mode(mode: str | None, known: list[str]) -> str | None:
     if mode is not None and mode not in known:
         raise ValueError(f"render_mode must be None, {' or '.join(known)}, not {mode!r}")
     return mode
+
+
+def possible_modes(known: list[str], chosen: str | None) -> list[str]:
+    """Those that work on this machine and the chosen one: Gymnasium's checker tries all that an
+    environment names."""
+    return [mode for mode in known if mode in ("rgb_array", chosen) or window.is_possible()]
 
 
 def reset_mask(options: dict[str, Any] | None, num_lanes: int) -> NDArray[np.bool_] | None:

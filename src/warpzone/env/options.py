@@ -24,6 +24,7 @@ GRIDS: dict[str, tuple[int, int]] = {
     for rows, columns in [_engine.ObserveSpec(kind=kind).shape]
 }
 OBSERVATIONS = ("pixels", *KINDS)
+LAYOUTS = ("stack", "picture", "channels_last", "channels_first")
 TIMINGS = {"vblank": _engine.Timing.VBLANK, "nes-py": _engine.Timing.NES_PY}
 MAX_SKIP = 1024
 MAX_STACK = 64
@@ -60,6 +61,8 @@ class OptionArgs(TypedDict, total=False):
     obs: str
     start_script: str
     planar: bool
+    layout: str
+    dtype: str
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,13 @@ class Options:
     start_script: str = ""
     #: RGB as three pictures one below the other, `[3 * height, width]`, instead of a last axis.
     planar: bool = False
+    #: `stack`: `[stack, height, width]`, in colour with a last axis of 3; `picture`: the same
+    #: without the axis of the stack, for `frame_stack=1`; `channels_last`, `channels_first`: the
+    #: pictures of the stack, and their colours, as `[height, width, channels]` or
+    #: `[channels, height, width]`.
+    layout: str = "stack"
+    #: `uint8`, 0 to 255, or `float32`, 0 to 1.
+    dtype: str = "uint8"
 
     def __post_init__(self) -> None:
         _choice("resize", self.resize, ("area", "nearest"))
@@ -124,6 +134,8 @@ class Options:
         _choice("end", self.end, ("life", "game_over", "setback"))
         _choice("timing", self.timing, tuple(TIMINGS))
         _choice("obs", self.obs, OBSERVATIONS)
+        _choice("layout", self.layout, LAYOUTS)
+        _choice("dtype", self.dtype, ("uint8", "float32"))
         _whole("frame_skip", self.frame_skip, 1, MAX_SKIP)
         _whole("frame_stack", self.frame_stack, 1, MAX_STACK)
         _whole("time_limit", self.time_limit, 0, 2**31 - 1)
@@ -131,6 +143,12 @@ class Options:
         for name in ("gray", "mask_status_bar", "max_last_two", "skip_cutscenes", "planar"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        if self.layout == "picture" and self.frame_stack != 1:
+            raise ValueError(
+                f"layout='picture' shows one picture; give frame_stack=1, not {self.frame_stack}"
+            )
+        if self.layout.startswith("channels") and self.planar and not self.gray:
+            raise ValueError(f"planar=True cannot be had with layout={self.layout!r}; choose one")
         if not isinstance(self.sticky, Real) or not 0.0 <= self.sticky < 1.0:
             raise ValueError(f"sticky must be a chance in [0, 1), not {self.sticky!r}")
         if not isinstance(self.crop, Sequence) or len(self.crop) != 4:

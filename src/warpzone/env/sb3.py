@@ -17,6 +17,8 @@ from warpzone.env.vector import MarioVectorEnv
 
 Indices = None | int | Iterable[int]
 
+_MOST_AXES = 3
+
 
 class Sb3VecEnv(VecEnv):  # type: ignore[misc,unused-ignore]
     """Takes the options of `MarioVectorEnv` (the number of lanes may come first, without its name),
@@ -42,6 +44,11 @@ class Sb3VecEnv(VecEnv):  # type: ignore[misc,unused-ignore]
             raise TypeError(f"Sb3VecEnv takes an environment or a number of lanes, not {env!r}")
         if env.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise ValueError("Stable-Baselines3 needs autoreset_mode=AutoresetMode.SAME_STEP")
+        if len(env.single_observation_space.shape or ()) > _MOST_AXES:
+            raise ValueError(
+                "Stable-Baselines3 takes pictures with three axes; in colour, give "
+                "layout='channels_last' or layout='channels_first'"
+            )
         self.env = env
         self._keys = tuple(info_keys)
         self._actions: NDArray[np.int64] | None = None

@@ -1,6 +1,7 @@
 """One game, as a Gymnasium environment."""
 
 import os
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -9,6 +10,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from warpzone.env.atari import AtariView
 from warpzone.env.options import Native, OptionArgs
 from warpzone.env.steering import Restarts, Steering
 from warpzone.env.vector import MarioVectorEnv
@@ -20,7 +22,10 @@ Obs = NDArray[np.uint8]
 
 
 class MarioEnv(Restarts, Steering, Env[Obs, np.int64]):
-    """A one-lane `MarioVectorEnv` without autoreset; it takes the same options."""
+    """A one-lane `MarioVectorEnv` without autoreset; it takes the same options.
+
+    `numpy_infos`: numbers of infos are NumPy's instead of Python's, as TorchRL reads them.
+    """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium declares it
         "render_modes": ["rgb_array", "human"],
@@ -33,6 +38,7 @@ class MarioEnv(Restarts, Steering, Env[Obs, np.int64]):
         rom: str | bytes | os.PathLike[str] | None = None,
         native: Native = "auto",
         render_mode: str | None = None,
+        numpy_infos: bool = False,
         **options: Unpack[OptionArgs],
     ) -> None:
         self._lanes = MarioVectorEnv(
@@ -45,10 +51,12 @@ class MarioEnv(Restarts, Steering, Env[Obs, np.int64]):
             **options,
         )
         self.render_mode = render_mode
-        self.metadata = {**self.metadata, "render_fps": self._lanes.metadata["render_fps"]}
+        shared = ("render_fps", "render_modes")
+        self.metadata = {**self.metadata, **{name: self._lanes.metadata[name] for name in shared}}
         self.observation_space = self._lanes.single_observation_space
         self.action_space = self._lanes.single_action_space
         self.action_names = self._lanes.action_names
+        self._numpy_infos = numpy_infos
         self._over = False
 
     def reset(
@@ -61,7 +69,7 @@ class MarioEnv(Restarts, Steering, Env[Obs, np.int64]):
         obs, _ = self._lanes.reset(seed=seed)
         self._over = False
         self._show()
-        return obs[0], self._lanes.info(0)
+        return obs[0], self._info(self._lanes.info(0))
 
     def step(self, action: np.int64 | int) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
         """One step."""
@@ -75,7 +83,7 @@ class MarioEnv(Restarts, Steering, Env[Obs, np.int64]):
         ended = bool(terminated[0]), bool(truncated[0])
         self._over = any(ended)
         self._show()
-        return obs[0], float(reward[0]), *ended, lanes._infos.single(block.rows[0])
+        return obs[0], float(reward[0]), *ended, self._info(lanes._infos.single(block.rows[0]))
 
     def render(self) -> Obs | None:
         """The screen (`rgb_array`), or None (`human`: the window follows every step)."""
@@ -101,6 +109,20 @@ class MarioEnv(Restarts, Steering, Env[Obs, np.int64]):
         self._over = False
         return self._lanes.observation(0)
 
+    def get_action_meanings(self) -> list[str]:
+        """The buttons of each action, such as `RIGHT+A`."""
+        return list(self.action_names)
+
+    @property
+    def _frameskip(self) -> int:
+        # Gymnasium's AtariPreprocessing asks for this name.
+        return self._lanes.options.frame_skip
+
+    @property
+    def ale(self) -> AtariView:
+        """Lives and screen, as Gymnasium's `AtariPreprocessing` reads them."""
+        return AtariView(self._lanes)
+
     def close(self) -> None:
         """Frees the game and its window."""
         if hasattr(self, "_lanes"):
@@ -111,6 +133,17 @@ class MarioEnv(Restarts, Steering, Env[Obs, np.int64]):
 
     def _ready(self) -> "_engine.Vector":
         return self._lanes._ready()
+
+    def _keep(self, key: Hashable, method: str, *arguments: Any, **options: Any) -> None:
+        self._lanes._keep(key, method, *arguments, **options)
+
+    def _drop(self, key: Hashable) -> None:
+        self._lanes._drop(key)
+
+    def _info(self, info: dict[str, Any]) -> dict[str, Any]:
+        if not self._numpy_infos:
+            return info
+        return {name: np.asarray(value)[()] for name, value in info.items()}
 
     def _show(self) -> None:
         if self.render_mode == "human":

@@ -1,7 +1,7 @@
 """Changes rewards and starts of lanes while they play."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from warpzone.env.rewards import SHAPING_FIELDS, RewardWeights
 from warpzone.env.script import parse_start
@@ -22,11 +22,15 @@ class Steering:
     def _ready(self) -> "_engine.Vector | Lanes":
         raise AssertionError("given by the environment")
 
+    def _keep(self, key: Hashable, method: str, *arguments: Any, **options: Any) -> None:
+        """Environments that can be copied remember such calls; others need not."""
+
     def set_reward_weights(self, weights: RewardWeights | Mapping[str, float]) -> None:
         """Weights of the steps from now on, for annealing; a mapping's others are the defaults."""
         if not isinstance(weights, RewardWeights):
             weights = RewardWeights(**weights)  # type: ignore[arg-type]
         self._live().set_reward_weights(weights.to_engine())
+        self._keep("reward weights", "set_reward_weights", weights)
 
     def shaping(self) -> dict[str, float]:
         """What shaping added since the last call: the `env_shaping_*` diagnostics of all lanes."""
@@ -35,20 +39,21 @@ class Steering:
     def set_stage_weights(self, weights: Mapping[str, float] | Sequence[float] | None) -> None:
         """How often resets draw each stage: 32 numbers, or those above zero by name; None draws
         all alike. A lane only ever draws the stages it was given."""
-        if weights is None:
-            self._live().set_stage_weights([])
-            return
         numbers = [0.0] * NUM_STAGES
-        if isinstance(weights, Mapping):
+        if weights is None:
+            numbers = []
+        elif isinstance(weights, Mapping):
             for name, weight in weights.items():
                 numbers[stage_index(name)] = float(weight)
         else:
             numbers = [float(weight) for weight in weights]
         self._live().set_stage_weights(numbers)
+        self._keep("stage weights", "set_stage_weights", numbers or None)
 
     def set_start_script(self, script: str) -> None:
         """The buttons that every episode starts with from its next reset on; empty: none."""
         self._live().set_script(parse_start(script) if script else b"")
+        self._keep("script", "set_start_script", script)
 
     def force(self, script: str, lanes: Sequence[int] | None = None) -> None:
         """Lanes (all when None) press these buttons from now on, whatever their actions are."""
@@ -66,6 +71,12 @@ class Restarts:
     def _live(self) -> "_engine.Vector":
         raise AssertionError("given by the environment")
 
+    def _keep(self, key: Hashable, method: str, *arguments: Any, **options: Any) -> None:
+        raise AssertionError("given by the environment")
+
+    def _drop(self, key: Hashable) -> None:
+        raise AssertionError("given by the environment")
+
     def add_restart(
         self, restart: int, state: bytes, *, weight: float = 1.0, script: str = ""
     ) -> None:
@@ -75,11 +86,16 @@ class Restarts:
             raise TypeError(f"a saved lane is bytes, not {type(state).__name__}")
         masks = parse_start(script) if script else b""
         self._live().add_restart(restart, state, masks, weight)
+        self._keep(
+            ("restart", int(restart)), "add_restart", restart, state, weight=weight, script=script
+        )
 
     def remove_restart(self, restart: int) -> None:
         """Forgets a restart point."""
         self._live().remove_restart(restart)
+        self._drop(("restart", int(restart)))
 
     def set_restart_share(self, share: float) -> None:
         """The share of episodes that begin at a restart point of their stage."""
         self._live().set_restart_share(share)
+        self._keep("restart share", "set_restart_share", share)

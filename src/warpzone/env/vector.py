@@ -16,8 +16,10 @@ from warpzone import _engine
 from warpzone.env import machinery, seeds
 from warpzone.env.actions import action_table
 from warpzone.env.buffers import BufferPool
+from warpzone.env.copies import Copies
 from warpzone.env.infos import InfoBlock, InfoBuilder
 from warpzone.env.lane_access import LaneAccess
+from warpzone.env.layout import Layout
 from warpzone.env.options import Native, OptionArgs, Options
 from warpzone.env.steering import Restarts, Steering
 
@@ -30,7 +32,7 @@ StepResult = tuple[Obs, Floats, Bools, Bools, dict[str, Any]]
 MAX_LANES = 65_536
 
 
-class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
+class MarioVectorEnv(Copies, LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
     """`num_envs` lanes stepped by native threads straight into NumPy arrays.
 
     Every option has a default; `warpzone.env.options.Options` says what each one means. Same
@@ -67,12 +69,26 @@ class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
         self.render_mode = machinery.render_mode(render_mode, self.metadata["render_modes"])
         self.metadata = {
             **self.metadata,
+            "render_modes": machinery.possible_modes(
+                self.metadata["render_modes"], self.render_mode
+            ),
             "autoreset_mode": self.autoreset_mode,
             "render_fps": max(1, round(60 / chosen.frame_skip)),
         }
         self.action_names = action_table(chosen.actions).names
 
-        image = machinery.rom_image(rom)
+        self._image = image = machinery.rom_image(rom)
+        self._arguments = {
+            "num_envs": num_envs,
+            "num_threads": num_threads,
+            "rom": rom,
+            "autoreset_mode": self.autoreset_mode,
+            "batch_size": batch_size,
+            "native": native,
+            "render_mode": render_mode,
+            **options,
+        }
+        self._told = {}
         program = machinery.native_program(image, native, chosen.timing)
         #: Whether frames run as translated code rather than in the interpreter.
         self.native = program is not None
@@ -89,7 +105,8 @@ class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
         self.single_action_space = spaces.Discrete(len(self.action_names))
         self.action_space = batch_space(self.single_action_space, num_envs)
         shape = tuple(self._engine.obs_shape)
-        self.single_observation_space = spaces.Box(0, 255, shape, np.uint8)
+        self._layout = Layout(chosen.layout, chosen.dtype, shape)
+        self.single_observation_space = self._layout.space()
 
         self._pool = BufferPool((num_envs, *shape), np.uint8)
         self._batch_pool = BufferPool((self.batch_size, *shape), np.uint8)
@@ -140,7 +157,7 @@ class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
         block = self._infos.take()
         engine.reset(mask, obs, block.rows)
         self._started = True
-        return obs, block.infos() if mask is None else block.masked(mask)
+        return self._layout(obs), block.infos() if mask is None else block.masked(mask)
 
     def step(self, actions: Ints) -> StepResult:
         """One step of every lane."""
@@ -159,7 +176,7 @@ class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
         block = self._infos.take()
         chosen = machinery.action_ids(actions, lanes)
         engine.step(chosen, obs, reward, terminated, truncated, block.rows, *self._final)
-        return obs, reward, terminated, truncated, block
+        return self._layout(obs), reward, terminated, truncated, block
 
     def send(self, actions: Ints, lanes: Ints | None = None) -> None:
         """Starts a step of some lanes (all when `lanes` is None) and returns at once."""
@@ -191,7 +208,7 @@ class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
         infos = block.infos()
         infos["lane"], infos["_lane"] = lanes, np.ones(size, np.bool_)
         self._add_final(infos, terminated, truncated)
-        return obs, reward, terminated, truncated, infos
+        return self._layout(obs), reward, terminated, truncated, infos
 
     def render(self) -> tuple[Obs, ...] | None:
         """The screens of all lanes (`rgb_array`), or None after showing them (`human`)."""
@@ -209,6 +226,9 @@ class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
         if hasattr(self, "_engine") and self._process == os.getpid():
             self._engine.close()
         self._close_window()
+
+    def _construct(self, arguments: dict[str, Any]) -> None:
+        MarioVectorEnv.__init__(self, **arguments)
 
     def _live(self) -> "_engine.Vector":
         if self.closed:
@@ -230,4 +250,4 @@ class MarioVectorEnv(LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints, Any]):
         ended = terminated | truncated
         if ended.any():
             size = len(ended)
-            self._infos.add_final(infos, ended, final_obs[:size], final_info[:size])
+            self._infos.add_final(infos, ended, self._layout(final_obs[:size]), final_info[:size])

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -84,8 +85,17 @@ class Window:
 _PLACES = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
 
 
+def is_possible() -> bool:
+    """Whether a window can be opened here, as far as that is known without opening one."""
+    return _has_place() and ("pygame" in sys.modules or find_spec("pygame") is not None)
+
+
+def _has_place() -> bool:
+    return not sys.platform.startswith("linux") or any(map(os.environ.get, _PLACES))
+
+
 def _pygame() -> Any:
-    if sys.platform.startswith("linux") and not any(map(os.environ.get, _PLACES)):
+    if not _has_place():
         raise WindowError(
             "a window needs a display: neither DISPLAY nor WAYLAND_DISPLAY is set "
             "(SDL_VIDEODRIVER=dummy draws without one)"

@@ -23,6 +23,7 @@ from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
 from warpzone.env.backends.shared_rows import layout
 from warpzone.env.backends.worker_lanes import WorkerSettings
 from warpzone.env.infos import InfoBuilder
+from warpzone.env.layout import Layout
 from warpzone.env.options import OptionArgs, Options
 from warpzone.env.steering import Steering
 
@@ -51,7 +52,8 @@ class BackendEnv(Steering, gymnasium.Env[Bytes, Any]):
             self._lanes = open_lanes(spec, sync=True, report=lambda text: None)
             undo.pop_all()
         self.action_space = spaces.Discrete(len(action_table(chosen.actions).masks))
-        self.observation_space = spaces.Box(0, 255, self._lanes.obs_shape, np.uint8)
+        self._layout = Layout(chosen.layout, chosen.dtype, tuple(self._lanes.obs_shape))
+        self.observation_space = self._layout.space()
         self._arrays = _arrays(self._lanes)
         self._infos = InfoBuilder(_engine.INFO_FIELDS, 1)
         self._started = self._over = self._closed = False
@@ -70,7 +72,7 @@ class BackendEnv(Steering, gymnasium.Env[Bytes, Any]):
             lanes.seed([seeds.one_seed(seed)])
         lanes.reset(None, self._arrays["obs"], self._arrays["info"])
         self._started, self._over = True, False
-        return self._arrays["obs"][0].copy(), self._infos.single(self._arrays["info"][0])
+        return self._observation(), self._infos.single(self._arrays["info"][0])
 
     def step(self, action: Any) -> tuple[Bytes, float, bool, bool, dict[str, Any]]:
         """One step."""
@@ -80,7 +82,7 @@ class BackendEnv(Steering, gymnasium.Env[Bytes, Any]):
         lanes.step(machinery.action_ids([action], 1), *arrays.values())
         self._over = bool(arrays["terminated"][0] or arrays["truncated"][0])
         return (
-            arrays["obs"][0].copy(),
+            self._observation(),
             float(arrays["reward"][0]),
             bool(arrays["terminated"][0]),
             bool(arrays["truncated"][0]),
@@ -96,6 +98,11 @@ class BackendEnv(Steering, gymnasium.Env[Bytes, Any]):
         self._closed = True
         self._lanes.close()
         self._rom.close()
+
+    def _observation(self) -> Bytes:
+        # A copy: the next step writes over the array.
+        copy: Bytes = self._layout(self._arrays["obs"].copy())[0]
+        return copy
 
     def _live(self) -> Lanes:
         return _open(self._lanes, self._closed)
@@ -135,7 +142,8 @@ class BackendVectorEnv(Steering, VectorEnv[Bytes, NDArray[np.int64], Any]):
             undo.pop_all()
         self.single_action_space = spaces.Discrete(len(action_table(chosen.actions).masks))
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.single_observation_space = spaces.Box(0, 255, self.lanes.obs_shape, np.uint8)
+        self._layout = Layout(chosen.layout, chosen.dtype, tuple(self.lanes.obs_shape))
+        self.single_observation_space = self._layout.space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._infos = InfoBuilder(_engine.INFO_FIELDS, num_envs)
         self._started = False
@@ -162,7 +170,7 @@ class BackendVectorEnv(Steering, VectorEnv[Bytes, NDArray[np.int64], Any]):
         block = self._infos.take()
         lanes.reset(mask, obs, block.rows)
         self._started = True
-        return obs, block.infos() if mask is None else block.masked(mask)
+        return self._layout(obs), block.infos() if mask is None else block.masked(mask)
 
     def step(
         self, actions: NDArray[np.int64]
@@ -176,8 +184,10 @@ class BackendVectorEnv(Steering, VectorEnv[Bytes, NDArray[np.int64], Any]):
         infos = block.infos()
         ended = arrays["terminated"] | arrays["truncated"]
         if ended.any():
-            self._infos.add_final(infos, ended, arrays["final_obs"], arrays["final_info"])
-        return arrays["obs"], arrays["reward"], arrays["terminated"], arrays["truncated"], infos
+            final_obs = self._layout(arrays["final_obs"])
+            self._infos.add_final(infos, ended, final_obs, arrays["final_info"])
+        obs = self._layout(arrays["obs"])
+        return obs, arrays["reward"], arrays["terminated"], arrays["truncated"], infos
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the workers."""
