@@ -11,11 +11,16 @@ from warpzone.env.deferred import when_imported as _when_imported
 from warpzone.env.registration import register as _register
 
 if TYPE_CHECKING:
+    from warpzone.collect.own_reward import Transition
+    from warpzone.config import ConfigError, TrainConfig
     from warpzone.env.rewards import RewardWeights
     from warpzone.env.single import MarioEnv
     from warpzone.env.vector import MarioVectorEnv
+    from warpzone.eval.evaluation import Evaluation, evaluate
     from warpzone.eval.loaded import LoadedAgent, load_agent
+    from warpzone.observers.observer import Observer
     from warpzone.rom import RomError, RomMissingError
+    from warpzone.train.api import Trained, train
 
     __version__: str
 
@@ -23,22 +28,39 @@ __all__ = [
     "MarioVectorEnv",
     "MarioEnv",
     "RewardWeights",
+    "train",
+    "Trained",
+    "TrainConfig",
+    "ConfigError",
     "load_agent",
     "LoadedAgent",
+    "evaluate",
+    "Evaluation",
+    "Observer",
+    "Transition",
     "RomError",
     "RomMissingError",
     "__version__",
 ]
 
 _HOMES = {
+    "ConfigError": "warpzone.config",
+    "Evaluation": "warpzone.eval.evaluation",
     "LoadedAgent": "warpzone.eval.loaded",
     "MarioEnv": "warpzone.env.single",
     "MarioVectorEnv": "warpzone.env.vector",
+    "Observer": "warpzone.observers.observer",
     "RewardWeights": "warpzone.env.rewards",
-    "load_agent": "warpzone.eval.loaded",
     "RomError": "warpzone.rom",
     "RomMissingError": "warpzone.rom",
+    "TrainConfig": "warpzone.config",
+    "Trained": "warpzone.train.api",
+    "Transition": "warpzone.collect.own_reward",
+    "evaluate": "warpzone.eval.evaluation",
+    "load_agent": "warpzone.eval.loaded",
 }
+#: Packages that load PyTorch.
+_WITH_TORCH = tuple(f"warpzone.{name}" for name in ("collect", "eval", "observers", "train"))
 
 _when_imported("gymnasium", _register)
 
@@ -48,14 +70,28 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("warpzone")
-    if name not in _HOMES:
+    # The package `warpzone.train` can be called; it is the function as well.
+    home = "warpzone.train" if name == "train" else _HOMES.get(name, "")
+    if not home:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
+
+    if home.startswith(_WITH_TORCH):
+        _prepare_torch()
+    found = import_module(home)
+    return found if name == "train" else getattr(found, name)
+
+
+def _prepare_torch() -> None:
+    import os
+    import sys
     from importlib.util import find_spec
 
-    if _HOMES[name].startswith("warpzone.eval") and find_spec("torch") is None:
+    if find_spec("torch") is None:
         raise ImportError("agents need PyTorch; install it with: pip install 'warpzone[train]'")
-    return getattr(import_module(_HOMES[name]), name)
+    if "torch" not in sys.modules:
+        # Read once, when PyTorch is loaded; `warpzone.cli.main` says why.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def __dir__() -> list[str]:

@@ -32,6 +32,7 @@ from warpzone.health.pulse import Pulse
 from warpzone.health.slow_steps import SlowSteps
 from warpzone.health.stall import Stall
 from warpzone.learn.learner import Learner
+from warpzone.model import own
 from warpzone.observers import dashboard as dashboards
 from warpzone.observers import wall as walls
 from warpzone.observers.make import make_observers
@@ -324,6 +325,16 @@ def began(**changes: Any) -> Any:
         run = Run(config_of(**values), start=start)
         run.close()
         return run.global_step
+
+
+def refused(**changes: Any) -> str:
+    """Why a network is not made; empty if it is."""
+    config = config_of(**changes)
+    try:
+        own.make_agent(config, 2)
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def first_weights(**changes: Any) -> float:

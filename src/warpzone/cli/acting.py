@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FRAMES_PER_STEP = 4
 #: What `agent` is, for the commands' help.
 AGENT = "a shipped agent (see `warpzone agents`), a run, a .safetensors file, or `latest`"
+#: What `--network` is, for the commands' help.
+NETWORK = "the network's code, where it is not what the run recorded"
 
 
 def ready(args: argparse.Namespace) -> tuple[Found, bytes, _engine.NativeProgram | None]:
@@ -31,7 +33,7 @@ def ready(args: argparse.Namespace) -> tuple[Found, bytes, _engine.NativeProgram
     from warpzone.rom import native
     from warpzone.run.shipped import PREFIX, is_shipped, shipped_names
 
-    found = find_agent(args.agent, args.runs_dir)
+    found = find_agent(args.agent, args.runs_dir, args.network or "")
     if args.agent in shipped_names() and not is_shipped(found.path):
         print(
             f"warpzone {args.command}: {args.agent} is {found.path} here; the agent of that name "

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpzone.cli.acting import AGENT
+from warpzone.cli.acting import AGENT, NETWORK
 
 if TYPE_CHECKING:
     from warpzone.eval.weights import Found
@@ -37,6 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
     parser.add_argument("--parquet", type=Path, metavar="FILE", help="write episodes as Parquet")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--network", metavar="MODULE:CLASS", help=NETWORK)
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
     parser.add_argument("--rom", help="eu, world or a file (default: what it was trained on)")
 

@@ -17,6 +17,7 @@ from warpzone.cli.suggest import unknown
 from warpzone.config import ConfigError, TrainConfig, load_preset, preset_names
 from warpzone.config.bounds import annotated, flag
 from warpzone.config.choice import choose_preset, made_for_others
+from warpzone.config.outside import KINDS, agree, plugins_of
 from warpzone.config.play import PlayConfig, folded_stages
 from warpzone.config.run import RunConfig, name_problem
 
@@ -52,6 +53,10 @@ def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = No
         from warpzone.run.matching import require_network
 
         require_network(config, begun)
+    if any(plugins_of(config)):
+        given = _given(rest)
+        kinds = [kind for kind in KINDS if flag(kind) in given]
+        config = agree(config, kinds, pinned="--plugins-sha256" in given)
     check(config)
     notes += about_variables + older.notes_about(flags, config)
     if preset in preset_names() and (sentence := made_for_others(base, config)):

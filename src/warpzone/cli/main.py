@@ -25,6 +25,8 @@ COMMANDS = {
     "bench": "measure speed, as JSON",
     "doctor": "check this installation and say what to do about each problem",
 }
+#: Commands that load PyTorch or the ROM before they can say anything else.
+SLOW_TO_START = ("train", "eval", "video", "map", "report", "play", "bench", "doctor")
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
@@ -66,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     from warpzone.rom import RomError
 
+    if args.command in SLOW_TO_START and sys.stderr.isatty():
+        print(f"warpzone {args.command}: starting", file=sys.stderr, flush=True)
     # Users need the sentence, not the source line that issued it.
     warnings.formatwarning = lambda message, *_, **__: f"warpzone {args.command}: {message}\n"
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpzone import rom as roms
-from warpzone.cli.acting import AGENT
+from warpzone.cli.acting import AGENT, NETWORK
 
 if TYPE_CHECKING:
     from warpzone.play.player import Controller, Image, Session
@@ -38,6 +38,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--delay", type=int, default=0, help="start delay of an agent, in frames")
     parser.add_argument("--policy", choices=("argmax", "sampled"), default="argmax")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--network", metavar="MODULE:CLASS", help=NETWORK)
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
     parser.add_argument("--steps", type=_positive, help="stop after this many steps of 4 frames")
     parser.add_argument("--seed", type=int, default=0, help="of random play (default 0)")

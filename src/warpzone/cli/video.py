@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpzone.cli.acting import AGENT
+from warpzone.cli.acting import AGENT, NETWORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--stuck-after", type=int, default=150, help="steps without new ground that end it (150)"
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--network", metavar="MODULE:CLASS", help=NETWORK)
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
     parser.add_argument("--rom", help="eu, world or a file (default: what it was trained on)")
 

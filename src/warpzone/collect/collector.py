@@ -14,6 +14,7 @@ from warpzone.collect.cuts import Cuts
 from warpzone.collect.episodes import Episode, EpisodeLog
 from warpzone.collect.guide import Guide
 from warpzone.collect.lanes import LaneGroup, Lanes, lane_seeds
+from warpzone.collect.own_reward import OwnReward
 from warpzone.collect.packing import pack, unpack
 from warpzone.collect.store import Store
 from warpzone.collect.streams import generator
@@ -56,6 +57,7 @@ class Collector:
             setbacks=config.end_on_setback,
         )
         self.guide = Guide(config, groups)
+        self._own_reward = OwnReward(config, groups) if config.own_reward else None
         self.clock = Clock()
         self.pulse = Pulse()
         self.actors = [Actor(config, agent, group.count, device) for group in groups]
@@ -164,6 +166,8 @@ class Collector:
         with self.clock.time("engine"):
             group.finish()
         with self.clock.time("other"):
+            if self._own_reward is not None:
+                self._own_reward.apply(group)
             np.logical_or(group.terminated, group.truncated, out=turn.ended)
             if self.guide.forces:
                 self._mark_forced(turn, step)
@@ -261,6 +265,7 @@ class Collector:
             "actors": {name: torch.cat([part[name] for part in kept]).cpu() for name in kept[0]},
             "history": self._history.cpu().clone(),
             "age": torch.from_numpy(self._age.copy()),
+            **({"infos": self._own_reward.state_dict()} if self._own_reward is not None else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> str:
@@ -305,6 +310,8 @@ class Collector:
             group.frames.copy_(actor.frame)
             actor.starts.copy_(actor.fresh)
         self._age[:] = state["age"][:count].numpy()
+        if self._own_reward is not None and "infos" in state:
+            self._own_reward.load_state_dict(state["infos"])
 
     def _restart(self) -> None:
         """Restarts every game, and drops the restored state of lanes."""
@@ -314,6 +321,8 @@ class Collector:
             actor.fresh.fill_(True)
             actor.starts.fill_(True)
         self._age[:] = 0
+        if self._own_reward is not None:
+            self._own_reward.restart()
 
     def close(self) -> None:
         """Stops the engine and its threads."""

@@ -83,7 +83,7 @@ def lane_options(config: TrainConfig, **changes: Any) -> Options:
         "crop": (crop, 0, 0, 0),
         "mask_status_bar": config.mask_status_bar and not config.crop_status_bar,
         "max_last_two": config.max_last_two,
-        "reward": config.reward,
+        "reward": config.base_reward,
         "reward_weights": reward_schedule(config).weights,
         "end": "setback" if config.end_on_setback else "life",
         "start_delay": (0, config.start_delay),

@@ -21,6 +21,7 @@ from warpzone.config import (
     health,
     network,
     play,
+    plugins,
     reward,
     starts,
 )
@@ -80,6 +81,7 @@ def _rules(config: TrainConfig) -> Iterator[Refusal]:
     yield from reward.refusals(config)
     yield from network.refusals(config)
     yield from algorithm.refusals(config)
+    yield from plugins.refusals(config)
     yield from dashboard.refusals(config)
     yield from adaptive.refusals(config)
     yield from health.refusals(config)

@@ -19,6 +19,7 @@ from warpzone.config.metrics import MetricsConfig
 from warpzone.config.network import NetworkConfig
 from warpzone.config.optimisation import OptimisationConfig
 from warpzone.config.play import PlayConfig, folded_stages
+from warpzone.config.plugins import PluginConfig
 from warpzone.config.replay import ReplayConfig
 from warpzone.config.reward import RewardConfig
 from warpzone.config.run import RunConfig
@@ -31,6 +32,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Derived(
+    PluginConfig,
     VideoConfig,
     BackendConfig,
     CurriculumConfig,

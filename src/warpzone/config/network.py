@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from warpzone.config.bounds import Above, AtLeast, Refusal
+from warpzone.env.backends.select import is_factory
 
 #: Kernel and stride of the three convolutions of the nature encoder.
 NATURE_LAYERS = ((8, 4), (4, 2), (3, 1))
@@ -41,6 +42,8 @@ class NetworkConfig:
     """Also feed the action of the step before."""
     noisy: bool = False
     """NoisyNet heads; the noise is drawn once for each rollout."""
+    network: str = ""
+    """A network of your own instead of the encoder, as module:Class."""
 
     @property
     def channels(self) -> tuple[int, ...]:
@@ -52,6 +55,10 @@ class NetworkConfig:
 
 def refusals(config: NetworkConfig) -> Iterator[Refusal]:
     """Fields of this section that do not go together."""
+    yield (
+        bool(config.network) and not is_factory(config.network),
+        f"--network must be module:Class, not {config.network!r}",
+    )
     given = config.encoder_channels
     try:
         channels = config.channels

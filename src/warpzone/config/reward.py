@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from warpzone.config.bounds import AtLeast, Refusal, flag
+from warpzone.env.backends.select import is_factory
+from warpzone.env.rewards import REWARDS
 
 
 @dataclass(frozen=True)
 class RewardConfig:
     """Rewards."""
 
-    reward: Literal["progress", "gym", "shaped"] = "progress"
-    """progress (new ground, time, flag, death), gym (as gym-super-mario-bros), shaped (both)."""
+    reward: str = "progress"
+    """progress (new ground, time, flag, death), gym (as gym-super-mario-bros), shaped (both), or
+    a function of your own, as module:function."""
     reward_distance_weight: float = 0.1
     """Reward for each new pixel."""
     reward_step: float = -0.04
@@ -48,9 +51,23 @@ class RewardConfig:
     milestone_bonus: float = 0.0
     """Reward for each milestone."""
 
+    @property
+    def own_reward(self) -> str:
+        """The function that makes rewards, as `module:function`; empty without one."""
+        return self.reward if self.reward not in REWARDS else ""
+
+    @property
+    def base_reward(self) -> str:
+        """What the engine works out: a function of the user's own is given the first kind."""
+        return REWARDS[0] if self.own_reward else self.reward
+
 
 def refusals(config: RewardConfig) -> Iterator[Refusal]:
     """Fields of this section that do not go together."""
+    yield (
+        bool(config.own_reward) and not is_factory(config.own_reward),
+        f"--reward must be one of {', '.join(REWARDS)}, or module:function, not {config.reward!r}",
+    )
     for name in ("reward_distance_weight", "reward_scale", "death_penalty"):
         steps, final = f"{name}_anneal_steps", f"{name}_final"
         yield (

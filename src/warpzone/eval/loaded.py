@@ -42,16 +42,19 @@ def load_agent(
     seed: int = 0,
     device: str = "cpu",
     runs_dir: str | os.PathLike[str] = RUNS,
+    network: str = "",
 ) -> LoadedAgent:
     """The agent that a word names: a file of weights, a run's folder, `"latest"`, a run in
     `runs_dir`, or one that is shipped, such as `"all"`. ValueError if there is none of that name or
     it fits to nothing, OSError if its file is damaged.
 
     policy: `argmax` takes the likeliest action, `sampled` draws one, with `seed`.
+    network: `module:Class`, the code of a network of your own, where it is not the file that the
+    run was trained with.
     """
     if policy not in POLICIES:
         raise ValueError(f"policy must be {' or '.join(POLICIES)}, not {policy!r}")
-    found = find_agent(name if isinstance(name, str) else Path(name), Path(runs_dir))
+    found = find_agent(name if isinstance(name, str) else Path(name), Path(runs_dir), network)
     try:
         found.agent.to(device)
     except (RuntimeError, AssertionError) as error:

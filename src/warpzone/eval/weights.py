@@ -13,10 +13,11 @@ from safetensors.torch import load
 from torch import Tensor
 
 from warpzone.config import ConfigError, TrainConfig
+from warpzone.config.outside import agree
 from warpzone.env.actions import action_table
 from warpzone.eval.guess import guess_config
 from warpzone.model.agent import Agent
-from warpzone.model.spec import model_spec
+from warpzone.model.own import make_agent
 from warpzone.run.loading import find_weights
 from warpzone.run.names import WEIGHTS_SUFFIX
 from warpzone.run.opening import read_file
@@ -48,8 +49,9 @@ class Found:
         return self.path.stem if is_shipped(self.path) else str(self.path)
 
 
-def find_agent(word: str | Path, runs: Path = RUNS) -> Found:
-    """The agent that `word` names; of a run its best weights if there are any, else the newest."""
+def find_agent(word: str | Path, runs: Path = RUNS, network: str = "") -> Found:
+    """The agent that `word` names; of a run its best weights if there are any, else the newest.
+    network: `module:Class`, named by the user, instead of the one that the run recorded."""
     path = named_agent(word, runs)
     # A link given by the user is followed; links inside a run are not.
     path = path.resolve() if path.is_symlink() and path.is_file() else path
@@ -64,7 +66,9 @@ def find_agent(word: str | Path, runs: Path = RUNS) -> Found:
         file, guessed = path, True
         tensors, notes = _read(file)
         config = guess_config(tensors)
-    agent = Agent(model_spec(config, len(action_table(config.actions).masks)))
+    if network:
+        config = agree(config.replace(network=network), ("network",))
+    agent = make_agent(config, len(action_table(config.actions).masks))
     try:
         agent.load_state_dict(tensors)
     except RuntimeError as error:

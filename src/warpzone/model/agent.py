@@ -27,10 +27,11 @@ class Output(NamedTuple):
 class Agent(nn.Module):
     """Acting (`act`) and learning (`forward`) give the same logits for the same steps."""
 
-    def __init__(self, spec: ModelSpec) -> None:
+    def __init__(self, spec: ModelSpec, encoder: nn.Module | None = None) -> None:
+        """encoder: instead of the one that `spec` names."""
         super().__init__()
         self.spec = spec
-        self.encoder = make_encoder(spec)
+        self.encoder = make_encoder(spec) if encoder is None else encoder
         self.previous = None
         if spec.previous_action:
             # One row more than actions: no action came before an episode's first step.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warpzone.config import TrainConfig
+from warpzone.config import ConfigError, TrainConfig
+from warpzone.config.outside import load_plugin
 from warpzone.observers.alerts import AlertObserver
 from warpzone.observers.control import ControlObserver
 from warpzone.observers.dashboard import DashboardObserver
@@ -32,5 +33,18 @@ def make_observers(config: TrainConfig, webhook: Webhook | None = None) -> list[
     observers += [DashboardObserver(config)] if config.dashboard else []
     alerts = AlertObserver(config, webhook)
     observers += [HealthObserver(config, alerts.stalled), alerts]
+    observers += [_own(name, config) for name in config.observers]
     observers += [MetricsObserver(config), ControlObserver(maker)]
     return observers
+
+
+def _own(name: str, config: TrainConfig) -> Observer:
+    """An observer of `--observer`."""
+    found = load_plugin("observer", name, config)
+    if not (isinstance(found, type) and issubclass(found, Observer)):
+        raise ConfigError(f"the observer {name} is no class of warpzone.Observer")
+    try:
+        made = found()
+    except TypeError as error:
+        raise ConfigError(f"the observer {name} cannot be made: {error}") from error
+    return made

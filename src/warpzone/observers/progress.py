@@ -1,4 +1,4 @@
-"""The live display of a run: one table, redrawn a few times a second."""
+"""The live display of a run: one table and a bar, redrawn a few times a second."""
 
 from __future__ import annotations
 
@@ -7,29 +7,37 @@ import time
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from warpzone.config import TrainConfig
 from warpzone.run.journal import note
 
 
 class Progress:
-    """A table on a terminal, periodic lines elsewhere."""
+    """A table and a bar on a terminal, periodic lines elsewhere."""
 
     LINE_EVERY = 10.0
 
-    def __init__(self, config: TrainConfig, title: str) -> None:
+    def __init__(self, config: TrainConfig, title: str, *, shown: bool = True) -> None:
+        """shown: whether there is a display at all."""
         self._config = config
         self._title = title
         self._console = Console(stderr=True)
         self._live: Live | None = None
         self._last_line = 0.0
+        self._shown = shown
+        #: The newest metrics, and when they came; before the first update there are none.
+        self._row: dict[str, Any] | None = None
+        self._row_at = time.monotonic()
 
     def __enter__(self) -> Progress:
-        if self._console.is_terminal:
-            self._live = Live(console=self._console, refresh_per_second=4, transient=False)
+        if self._shown and self._console.is_terminal:
+            self._row_at = time.monotonic()
+            self._live = Live(self, console=self._console, refresh_per_second=4, transient=False)
             self._live.start()
         return self
 
@@ -44,21 +52,43 @@ class Progress:
 
     def update(self, row: dict[str, Any]) -> None:
         """Shows the newest metrics."""
+        self._row, self._row_at = row, time.monotonic()
         if self._live is not None:
-            self._live.update(self._table(row))
-        elif time.monotonic() - self._last_line > self.LINE_EVERY:
+            self._live.refresh()
+        elif self._shown and time.monotonic() - self._last_line > self.LINE_EVERY:
             self._last_line = time.monotonic()
             print(line(row, self._config.max_time), file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
         """Prints a sentence above the table."""
         note(text)
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+        if self._shown:
+            self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def __rich__(self) -> Group:
+        """What is shown now; the clock runs between two updates as well."""
+        since = time.monotonic() - self._row_at
+        if self._row is None:
+            steps = f"{self._config.steps_per_update:,}"
+            first = f"the first update collects and learns from {steps} steps"
+            return Group(Text(self._title), Text(f"{first} · {_clock(since)}"))
+        return Group(self._table(self._row), self._bar(self._row, since))
+
+    def _bar(self, row: dict[str, Any], since: float) -> Table:
+        share = done(row, self._config)
+        line = Table.grid(padding=(0, 1))
+        line.add_row(
+            ProgressBar(total=1.0, completed=share, width=40),
+            f"{share:.0%}",
+            f"{_clock(row['seconds'] + since)} gone, {_clock(max(0.0, row['eta'] - since))} to go",
+        )
+        return line
 
     def _table(self, row: dict[str, Any]) -> Table:
         table = Table(title=self._title, show_header=False, min_width=64)
-        done = row["global_step"] / self._config.max_steps
-        table.add_row("steps", f"{row['global_step']:,} of {self._config.max_steps:,} ({done:.0%})")
+        share = row["global_step"] / self._config.max_steps
+        steps = f"{row['global_step']:,} of {self._config.max_steps:,} ({share:.0%})"
+        table.add_row("steps", steps)
         table.add_row(
             "speed",
             f"{row['env_steps_per_sec']:,.0f} steps/s, {row['env_frames_per_sec']:,.0f} frames/s",
@@ -89,6 +119,14 @@ class Progress:
         split = (f"{name} {seconds * row['updates_per_sec']:.0%}" for name, seconds in shares)
         table.add_row("time split", ", ".join(split))
         return table
+
+
+def done(row: dict[str, Any], config: TrainConfig) -> float:
+    """The share of the run that is done: of its steps or of its time, whichever ends first."""
+    shares: list[float] = [row["global_step"] / config.max_steps]
+    if config.max_time:
+        shares.append(row["seconds"] / (config.max_time * 60))
+    return min(1.0, max(shares))
 
 
 def _clock(seconds: float) -> str:

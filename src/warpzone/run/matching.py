@@ -11,12 +11,14 @@ from warpzone.config.checkpointing import CheckpointConfig
 from warpzone.config.dashboard import DashboardConfig
 from warpzone.config.health import HealthConfig
 from warpzone.config.metrics import MetricsConfig
+from warpzone.config.plugins import PluginConfig
 from warpzone.config.video import VideoConfig
 
 #: Settings of the network: weights of other settings do not fit, or mean something else.
 NETWORK = (
     *("encoder", "encoder_width", "encoder_channels", "impala_blocks", "hidden_size"),
     *("memory", "memory_length", "memory_layers", "memory_heads", "previous_action", "noisy"),
+    "network",
     *("actions", "frame_stack", "size", "observation", "color"),
 )
 #: Settings of duration, paths and output. They may change at any time.
@@ -27,6 +29,7 @@ FREE_SECTIONS = (
     VideoConfig,
     MetricsConfig,
     HealthConfig,
+    PluginConfig,
 )
 FREE = {
     *("run_name", "runs_dir", "eval_interval", "log_interval", "device", "num_threads", "rom"),

@@ -18,7 +18,7 @@ from warpzone.config import ConfigError, TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.learn.replaying import replay_spec
 from warpzone.model.agent import Agent
-from warpzone.model.spec import model_spec
+from warpzone.model.own import make_agent
 
 META = torch.device("meta")
 #: Heap of a lane: machine, history and its place in the pool (measured, rounded up).
@@ -45,7 +45,7 @@ def count_memory(config: TrainConfig) -> Memory:
     _refuse_uncountable(config)
     actions = len(action_table(config.actions).masks)
     with META:
-        agent = Agent(model_spec(config, actions))
+        agent = make_agent(config, actions)
         stores = [Store(config, actions, META)] * (2 if config.overlap_collect else 1)
         actor = Actor(config, agent, config.num_envs // config.groups, META)
     weights = _bytes(agent.parameters())

@@ -11,7 +11,7 @@ from warpzone.collect.streams import generator, stream_seed
 from warpzone.config import TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.model.agent import Agent
-from warpzone.model.spec import model_spec
+from warpzone.model.own import make_agent
 
 
 class Policies:
@@ -20,7 +20,7 @@ class Policies:
     def __init__(self, config: TrainConfig, device: torch.device) -> None:
         torch.manual_seed(stream_seed(config.seed, "weights"))
         #: The one that learns.
-        self.agent = Agent(model_spec(config, len(action_table(config.actions).masks)))
+        self.agent = make_agent(config, len(action_table(config.actions).masks))
         self.agent.to(device)
         #: The one that plays.
         self.acting = copy.deepcopy(self.agent) if config.overlap_collect else self.agent

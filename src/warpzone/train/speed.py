@@ -17,7 +17,7 @@ from warpzone.env.actions import action_table
 from warpzone.env.backends.interface import BackendError
 from warpzone.model.agent import Agent
 from warpzone.model.cpu import acting_threads, computing_with
-from warpzone.model.spec import model_spec
+from warpzone.model.own import make_agent
 from warpzone.rom import native
 
 MOMENT = 0.25
@@ -81,7 +81,7 @@ def measure(config: TrainConfig, device: torch.device) -> Speeds:
         max_steps=max(batch, config.max_steps),
     )
     actions = len(action_table(config.actions).masks)
-    agent = Agent(model_spec(config, actions)).to(device)
+    agent = make_agent(config, actions).to(device)
     actor = Actor(small, agent, lanes, device)
     groups = make_groups(small, image, program, device)
     group = groups[0]

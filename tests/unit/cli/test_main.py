@@ -94,3 +94,22 @@ def test_unknown_words_are_refused_by_the_subcommand(
     assert said.startswith(f"usage: warpzone {usage} ")
     assert said.splitlines()[-1].startswith(f"warpzone {usage}: error: ")
     assert said.splitlines()[-1].endswith(sentence)
+
+
+def test_slow_commands_say_at_once_that_they_start(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before PyTorch and the ROM are loaded, and where somebody looks."""
+    from warpzone.cli import eval as command
+
+    seen: list[str] = []
+
+    def run(_: object) -> int:
+        seen.append(capsys.readouterr().err)
+        return 0
+
+    monkeypatch.setattr(command, "run", run)
+    for terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        assert main(["eval", "all"]) == 0
+    assert seen == ["warpzone eval: starting\n", ""]

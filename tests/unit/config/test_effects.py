@@ -129,6 +129,7 @@ NETWORK = {
     "memory_heads": to(4, WEIGHTS, **GTRXL).unless(memory="gru"),
     "previous_action": to(True, SHAPES),
     "noisy": to(True, SHAPES),
+    "network": to("plug_ins:Flat", SHAPES),
 }
 ALGORITHM = {
     "algo": to("a2c", WEIGHTS),
@@ -276,6 +277,12 @@ BACKEND = {
     "ram_x_high_addr": to("0x0001", row("env_distance_delta_sum"), **RAM),
     "ram_x_low_addr": to("0x0001", row("env_distance_delta_sum"), **RAM),
 }
+PLUGINS = {
+    "observer": to("plug_ins:Halt", row("global_step", see=whole)),
+    "plugins_sha256": to(
+        "plug_ins:Flat=" + 64 * "0", parts.refused, network="plug_ins:Flat"
+    ).unless(network=""),
+}
 VIDEO = {
     "video_interval": to(80, parts.videos),
     "video_overlay": to("value", parts.videos, video_interval=80).unless(video_interval=0),
@@ -297,6 +304,7 @@ EFFECTS: dict[str, Effect] = {
     **CURRICULUM,
     **BACKEND,
     **VIDEO,
+    **PLUGINS,
 }
 FIELDS = [field.name for field in dataclasses.fields(TrainConfig)]
 
