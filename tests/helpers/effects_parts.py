@@ -34,6 +34,7 @@ from warpzone.health.stall import Stall
 from warpzone.learn.learner import Learner
 from warpzone.model import own
 from warpzone.observers import dashboard as dashboards
+from warpzone.observers import health as healths
 from warpzone.observers import wall as walls
 from warpzone.observers.make import make_observers
 from warpzone.observers.metrics import MetricsObserver
@@ -125,6 +126,24 @@ def alerts(**changes: Any) -> list[list[str]]:
         row |= {"clear_rate": 1.0} if second < 6 else {}
         raised.append([alert.text for alert in reader.read(row)])
     return raised
+
+
+def gpu_use(**changes: Any) -> list[float]:
+    """Mean and peak of a GPU's use over a run that is looked at four times."""
+    looks = iter((90.0, 10.0, 20.0, 30.0))
+    gpu: Any = SimpleNamespace(look=lambda: {"gpu_util_last": next(looks)}, close=lambda: None)
+    config = config_of(**{"monitor_interval": 600.0, **changes})
+    run: Any = SimpleNamespace(pulse=Pulse(), device=CPU)
+    with patch.object(healths, "find_gpu", lambda device: (gpu, "")):
+        observer = healths.HealthObserver(config.replace(heartbeat_interval=0.0))
+        observer.started(run)
+    row: dict[str, Any] = {"update": 1, "seconds": 1.0}
+    if observer._monitor is not None:
+        for _ in range(3):
+            observer._monitor.look()
+    observer.updated(run, row, None)  # type: ignore[arg-type]
+    observer.ended(run, "normal")
+    return [row.get(f"gpu_util_{name}_window", 0.0) for name in ("mean", "max")]
 
 
 def slow_steps(**changes: Any) -> list[str]:

@@ -55,6 +55,7 @@ class Collector:
             config.num_envs,
             time_limit=config.episode_timeout_steps,
             setbacks=config.end_on_setback,
+            window=config.episode_window,
         )
         self.guide = Guide(config, groups)
         self._own_reward = OwnReward(config, groups) if config.own_reward else None

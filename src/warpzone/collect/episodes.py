@@ -14,7 +14,6 @@ from warpzone.collect.lanes import LaneGroup
 from warpzone.env.infos import COLUMN
 from warpzone.env.stages import stage_name
 
-WINDOW = 500
 #: Episodes in the clear rate of a stage.
 STAGE_WINDOW = 100
 REASONS = ("flag", "death", "setback", "timeout", "stagnation")
@@ -38,15 +37,17 @@ class Episode:
 class EpisodeLog:
     """Running sums of every lane, and the recent episodes."""
 
-    def __init__(self, lanes: int, *, time_limit: int = 0, setbacks: bool = False) -> None:
+    def __init__(
+        self, lanes: int, *, time_limit: int = 0, setbacks: bool = False, window: int = 500
+    ) -> None:
         """time_limit: steps after which an episode is truncated; 0 is never. setbacks: whether a
-        set-back ends an episode, too."""
+        set-back ends an episode, too. window: how many episodes are recent."""
         self._setbacks = setbacks
         self.returns = np.zeros(lanes, np.float64)
         self.steps = np.zeros(lanes, np.int64)
-        self.recent: deque[Episode] = deque(maxlen=WINDOW)
+        self.recent: deque[Episode] = deque(maxlen=window)
         #: Episodes that started from the archive; all other numbers are about those that did not.
-        self.restarted: deque[Episode] = deque(maxlen=WINDOW)
+        self.restarted: deque[Episode] = deque(maxlen=window)
         self.stages: dict[int, deque[Episode]] = defaultdict(lambda: deque(maxlen=STAGE_WINDOW))
         self.total = 0
         self.fresh: list[Episode] = []

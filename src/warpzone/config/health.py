@@ -15,6 +15,8 @@ class HealthConfig:
 
     monitor_interval: Annotated[float, AtLeast(0)] = 10.0
     """Seconds between two samples of GPU, CPU and memory; 0 takes none."""
+    gpu_window: Annotated[int, AtLeast(1)] = 100
+    """Samples over which the mean and the peak of the GPU's use are taken."""
     heartbeat_interval: Annotated[float, AtLeast(0)] = 30.0
     """Seconds between two lines of heartbeat.jsonl; 0 writes none."""
     stall_timeout: Annotated[float, AtLeast(0)] = 300.0

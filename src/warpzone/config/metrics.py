@@ -17,6 +17,8 @@ class MetricsConfig:
     wandb_project: str = ""
     """Also send the metrics to this project of Weights & Biases (WANDB_MODE=offline keeps them)."""
     parquet_interval: Annotated[float, AtLeast(0)] = 60.0
-    """Seconds between two writes of metrics/latest.parquet; 0 never writes it."""
+    """Seconds between two writes of the Parquet files in metrics/; 0 never writes them."""
+    episode_window: Annotated[int, AtLeast(1)] = 500
+    """Episodes over which returns, quantiles and clear rate are taken."""
     metrics_rotate_mb: Annotated[float, AtLeast(0)] = 64.0
-    """Begin a new metrics.jsonl and episodes.jsonl at this size, and compress the old; 0 never."""
+    """Begin a new part of the JSONL files at this size, and compress the old one; 0 never."""

@@ -11,7 +11,6 @@ import psutil
 if TYPE_CHECKING:
     import torch
 
-WINDOW = 100
 MIB = 2**20
 
 
@@ -48,11 +47,12 @@ class Monitor:
     """Takes samples and keeps the last ones. Values that this machine does not have are missing,
     not zero."""
 
-    def __init__(self, gpu: Gpu | None) -> None:
+    def __init__(self, gpu: Gpu | None, window: int = 100) -> None:
+        """window: samples over which the GPU's use is averaged."""
         self._gpu = gpu
         self._process = ProcessHealth()
         self._last: dict[str, float] = {}
-        self._utils: deque[float] = deque(maxlen=WINDOW)
+        self._utils: deque[float] = deque(maxlen=window)
         self._looked = False
 
     def look(self) -> None:
@@ -66,6 +66,7 @@ class Monitor:
             self._utils.append(sample["gpu_util_last"])
         if self._utils:
             sample["gpu_util_mean_window"] = sum(self._utils) / len(self._utils)
+            sample["gpu_util_max_window"] = max(self._utils)
         if not self._looked:
             # CPU use since the previous sample.
             self._looked = True

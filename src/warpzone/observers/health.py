@@ -36,10 +36,15 @@ class HealthObserver(Observer):
     not block stall detection."""
 
     def __init__(
-        self, config: TrainConfig, stalled: Callable[[str], None] = lambda text: None
+        self,
+        config: TrainConfig,
+        stalled: Callable[[str], None] = lambda text: None,
+        beaten: Callable[[dict[str, Any]], None] = lambda row: None,
     ) -> None:
-        """stalled: called with one sentence for each stall, by the thread that finds it."""
+        """stalled: called with one sentence for each stall; beaten: called with each heartbeat.
+        Both by other threads."""
         self.config = config
+        self._beaten = beaten
         self._stalled = stalled
         self._hints = Hints(config)
         self._monitor: Monitor | None = None
@@ -57,14 +62,14 @@ class HealthObserver(Observer):
             gpu, why = find_gpu(run.device)
             if why:
                 say(f"[train][warn] {why}")
-            self._monitor = Monitor(gpu)
+            self._monitor = Monitor(gpu, config.gpu_window)
             self._monitor.look()
             self._tick("monitor", config.monitor_interval, self._monitor.look)
         if config.heartbeat_interval:
             self._heartbeat = Heartbeat(
                 pulse,
                 lambda: (run.global_update, run.global_step),
-                lambda row: run.folder.append(HEARTBEAT, [row]),
+                lambda row: self._write(run, row),
                 self._health,
             )
             self._heartbeat.beat("start")
@@ -103,6 +108,10 @@ class HealthObserver(Observer):
                 say(f"[train][warn] the last heartbeat was not written: {error}")
         if self._monitor is not None:
             self._monitor.close()
+
+    def _write(self, run: ObservedRun, row: dict[str, Any]) -> None:
+        run.folder.append(HEARTBEAT, [row])
+        self._beaten(row)
 
     def _health(self) -> dict[str, float]:
         """The monitor's last GPU sample: a heartbeat never calls the driver."""

@@ -32,9 +32,10 @@ def make_observers(config: TrainConfig, webhook: Webhook | None = None) -> list[
     observers += [WallObserver(config.wall_lanes, config.wall_rate)] if config.wall_lanes else []
     observers += [DashboardObserver(config)] if config.dashboard else []
     alerts = AlertObserver(config, webhook)
-    observers += [HealthObserver(config, alerts.stalled), alerts]
+    metrics = MetricsObserver(config)
+    observers += [HealthObserver(config, alerts.stalled, metrics.take_heartbeat), alerts]
     observers += [_own(name, config) for name in config.observers]
-    observers += [MetricsObserver(config), ControlObserver(maker)]
+    observers += [metrics, ControlObserver(maker)]
     return observers
 
 

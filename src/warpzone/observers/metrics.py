@@ -14,6 +14,7 @@ from warpzone.config.metrics import MetricsConfig
 from warpzone.health.ticker import Ticker
 from warpzone.metrics import schema
 from warpzone.metrics.sinks import Sink
+from warpzone.metrics.sinks.heartbeats import HeartbeatSink
 from warpzone.metrics.sinks.parquet import ROWS, ParquetSink
 from warpzone.metrics.sinks.tensorboard import TensorBoardSink
 from warpzone.metrics.sinks.wandb import WandbSink
@@ -38,6 +39,7 @@ class MetricsObserver(Observer):
     def __init__(self, config: MetricsConfig) -> None:
         self.config = config
         self.sinks: dict[str, Sink] = {}
+        self._heartbeats: HeartbeatSink | None = None
         self._tickers: list[Ticker] = []
         for wanted, flag, package in (
             (config.enable_tensorboard, "--enable-tensorboard", "tensorboard"),
@@ -67,6 +69,9 @@ class MetricsObserver(Observer):
         if importlib.util.find_spec("pyarrow") is None:
             say("[train][warn] there is no pyarrow: metrics/latest.parquet is not written")
             return
+        heartbeats = HeartbeatSink(run.folder.path, read_rows(run.folder.path, HEARTBEAT, ROWS))
+        self._heartbeats = heartbeats
+        self._tick("heartbeats", self.config.parquet_interval, heartbeats.save)
         before = read_rows(run.folder.path, METRICS, ROWS)
         parquet = ParquetSink(run.folder.path, before)
         self.sinks["parquet"] = parquet
@@ -85,9 +90,17 @@ class MetricsObserver(Observer):
         if self.config.metrics_rotate_mb:
             self._rotate(run)
 
+    def take_heartbeat(self, row: dict[str, Any]) -> None:
+        """Takes a line of heartbeat.jsonl, from any thread; those from before `started` are read
+        from there."""
+        if self._heartbeats is not None:
+            self._heartbeats.write(row)
+
     def ended(self, run: ObservedRun, reason: str) -> None:
         for ticker in self._tickers:
             ticker.close()
+        if self._heartbeats is not None:
+            self._guard("heartbeats", self._heartbeats.close)
         for name, sink in list(self.sinks.items()):
             self._guard(name, sink.close)
         if self.config.metrics_rotate_mb:

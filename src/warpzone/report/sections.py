@@ -14,9 +14,9 @@ from warpzone.report.published import RESULTS, SOURCES
 
 #: Title, metric and unit of the curves, and whether they are shares.
 CURVES = (
-    ("Clear rate in training", "clear_rate", "last 500 episodes", True),
-    ("Return", "avg_return", "last 500 episodes", False),
-    ("Furthest x", "env_mean_x_pos", "pixels, mean of the last 500 episodes", False),
+    ("Clear rate in training", "clear_rate", "last episodes (--episode-window)", True),
+    ("Return", "avg_return", "last episodes (--episode-window)", False),
+    ("Furthest x", "env_mean_x_pos", "pixels, mean of the last episodes", False),
     ("Episode length", "episode_length_mean", "steps", False),
     ("Entropy", "entropy", "", False),
     ("Value loss", "loss_value", "", False),

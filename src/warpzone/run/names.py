@@ -14,8 +14,9 @@ EVALS = "evals.jsonl"
 HEARTBEAT = "heartbeat.jsonl"
 #: What should bring somebody to look at the run.
 ALERTS = "alerts.jsonl"
-#: The newest metrics as columns.
+#: The newest metrics and heartbeats as columns.
 PARQUET = Path("metrics") / "latest.parquet"
+HEARTBEATS_PARQUET = Path("metrics") / "heartbeats.parquet"
 #: Code, packages and machine of each start of the run.
 VERSIONS = "versions.json"
 #: An evaluation of more stages than training looks at: `warpzone eval RUN --json RUN/eval.json`.

@@ -225,10 +225,12 @@ METRICS = {
     "enable_tensorboard": to(True, WHOLE_FILES),
     "wandb_project": to("mario", parts.sinks),
     "parquet_interval": to(60.0, WHOLE_FILES),
+    "episode_window": to(1, row("recent_return_std"), episode_timeout_steps=5, **STEER),
     "metrics_rotate_mb": to(1e-6, WHOLE_FILES),
 }
 HEALTH = {
     "monitor_interval": to(9.0, row("proc_threads", see=whole)),
+    "gpu_window": to(2, parts.gpu_use).unless(monitor_interval=0.0),
     "heartbeat_interval": to(9.0, WHOLE_FILES),
     "stall_timeout": to(25.0, parts.stalled, stall_timeout=35.0),
     "fail_on_stall": to(True, parts.stalled, stall_timeout=5.0).unless(stall_timeout=500.0),

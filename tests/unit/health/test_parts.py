@@ -14,7 +14,7 @@ import torch
 from tiny_runs import tiny
 
 from warpzone.health.heartbeat import Heartbeat
-from warpzone.health.monitor import WINDOW, Gpu, Monitor, ProcessHealth, find_gpu
+from warpzone.health.monitor import Gpu, Monitor, ProcessHealth, find_gpu
 from warpzone.health.pulse import Pulse
 from warpzone.health.slow_steps import SlowSteps
 from warpzone.health.stacks import dump
@@ -287,14 +287,15 @@ def test_the_monitor_without_a_gpu_has_no_gpu_fields() -> None:
     monitor.close()
 
 
-def test_the_monitor_averages_its_last_100_looks() -> None:
+def test_the_monitor_averages_its_last_looks() -> None:
     nvml = FakeNvml()
-    monitor = Monitor(Gpu(nvml, "handle"))
-    for _ in range(WINDOW + 50):
+    monitor = Monitor(Gpu(nvml, "handle"), window=100)
+    for _ in range(150):
         monitor.look()
     fields = monitor.fields()
     assert fields["gpu_util_last"] == 150
     assert fields["gpu_util_mean_window"] == sum(range(51, 151)) / 100
+    assert fields["gpu_util_max_window"] == 150
     assert (fields["gpu_mem_used_mb"], fields["gpu_mem_total_mb"]) == (3, 8)
     assert fields["gpu_power_w"] == 250
     assert "gpu_temperature_c" not in fields

@@ -1,20 +1,27 @@
 """Parquet, TensorBoard and W&B get the rows of a run; what cannot be written is said."""
 
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from observed_runs import observed
+from observed_runs import learn, observed
 from tiny_runs import tiny
 
 from warpzone.config import ConfigError
+from warpzone.metrics.sinks import heartbeats
 from warpzone.metrics.sinks import parquet as parquet_sink
+from warpzone.metrics.sinks.heartbeats import HeartbeatSink
 from warpzone.metrics.sinks.parquet import ParquetSink
 from warpzone.metrics.sinks.tensorboard import TensorBoardSink
+from warpzone.observers.health import HealthObserver
+from warpzone.observers.make import make_observers
 from warpzone.observers.metrics import MetricsObserver
-from warpzone.run.names import PARQUET
+from warpzone.run.names import HEARTBEATS_PARQUET, PARQUET
+from warpzone.run.resume import find_start
+from warpzone.train.loop import Run
 
 
 def row(step: int, **more: Any) -> dict[str, Any]:
@@ -55,6 +62,47 @@ def test_parquet_has_the_newest_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert table(tmp_path)["global_step"] == [6, 7, 8, 9]
     assert table(tmp_path)["loss_total"] == [3.0, 3.5, 4.0, 4.5]
     assert [path.name for path in (tmp_path / PARQUET).parent.iterdir()] == [PARQUET.name]
+
+
+def beats(folder: Path) -> dict[str, list[Any]]:
+    from pyarrow import parquet
+
+    return dict(parquet.read_table(folder / HEARTBEATS_PARQUET).to_pydict())
+
+
+def test_heartbeats_become_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "ROWS", 3)
+    sink = HeartbeatSink(tmp_path, before=[{"update": 1, "phase": "start"}, {"update": True}])
+    sink.write({"update": 2.0, "phase": 7, "message": "hi", "proc_mem_rss_mb": 3, "other": 1})
+    sink.save()
+    seen = beats(tmp_path)
+    assert tuple(seen) == heartbeats.NAMES
+    assert seen["update"] == [1, None, 2]
+    assert seen["phase"] == ["start", None, None]
+    assert seen["message"] == [None, None, "hi"]
+    assert seen["proc_mem_rss_mb"] == [None, None, 3.0]
+    written = sink.path.stat().st_mtime_ns
+    sink.save()
+    assert sink.path.stat().st_mtime_ns == written  # There is nothing new.
+    sink.write({"update": 2**70, "idle_seconds": 2**70})
+    sink.close()
+    assert beats(tmp_path)["update"] == [None, 2, None]
+    assert beats(tmp_path)["idle_seconds"][-1] == float(2**70)
+
+
+def test_the_heartbeats_of_a_run_and_of_its_resume_are_all_there(tmp_path: Path) -> None:
+    for _ in range(2):
+        config = tiny(runs_dir=str(tmp_path), run_name="run", resume="auto", parquet_interval=600.0)
+        kinds = {HealthObserver, MetricsObserver}
+        observers = [one for one in make_observers(config) if type(one) in kinds]
+        learn(Run(config, observers, start=find_start(config, lambda text: None)))
+    folder = tmp_path / "run"
+    lines = [json.loads(text) for text in (folder / "heartbeat.jsonl").read_text().splitlines()]
+    seen = beats(folder)
+    assert seen["phase"] == [line["phase"] for line in lines]
+    assert seen["timestamp"] == [line["timestamp"] for line in lines]
+    assert seen["phase"].count("done") == 2
+    assert set(lines[-1]) <= set(seen)
 
 
 def test_parquet_is_written_a_few_rows_at_a_time(

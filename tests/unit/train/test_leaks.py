@@ -56,6 +56,7 @@ def growth(folder: Path, *more: Observer, **changes: Any) -> dict[str, int]:
     threads are in the middle of something at any count, and some things are loaded late: neither
     goes on."""
     config = tiny(
+        episode_window=4,
         runs_dir=str(folder),
         max_steps=32 * (FIRST + (COUNTS - 1) * BETWEEN),
         enable_tensorboard=True,
@@ -81,7 +82,6 @@ def growth(folder: Path, *more: Observer, **changes: Any) -> dict[str, int]:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept on purpose is full at the first count; evaluations are short."""
-    monkeypatch.setattr(episodes, "WINDOW", 4)
     monkeypatch.setattr(episodes, "STAGE_WINDOW", 2)
     monkeypatch.setattr(evaluator, "evaluate", partial(evaluate, delays=(0, 1), stuck_after=2))
 
