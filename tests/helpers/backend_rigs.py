@@ -57,8 +57,8 @@ def rig(
     opened: Lanes | None = None
     try:
         spec = make_spec(backend, file, chosen, lanes, ram_x=ram_x)
-        report = (said if said is not None else []).append
-        opened = open_lanes(spec, settings, sync=sync, report=report)
+        told = said if said is not None else []
+        opened = open_lanes(spec, settings, sync=sync, report=lambda event: told.append(event.text))
         yield Rig(opened)
     finally:
         if opened is not None:

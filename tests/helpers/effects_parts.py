@@ -278,7 +278,7 @@ def opened(**changes: Any) -> Any:
     """With what a back-end's lanes are opened."""
     config, asked = config_of(**changes), []
 
-    def note(spec: Any, settings: Any, *, sync: bool) -> None:
+    def note(spec: Any, settings: Any, *, sync: bool, report: Any) -> None:
         asked.append((spec.backend, spec.ram_x, settings, sync))
         raise _Noted
 

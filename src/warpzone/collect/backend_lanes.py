@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from warpzone.collect import lanes as native
 from warpzone.config import TrainConfig
 from warpzone.config.backend import BackendConfig, ram_address
+from warpzone.env.backends.events import Event, say
 from warpzone.env.backends.interface import Lanes, RamX
 from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
 from warpzone.env.backends.worker_lanes import WorkerSettings
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 
 RESTARTS = "env_worker_restarts"
+#: Events that wait for somebody who takes them.
+MOST_EVENTS = 10_000
 
 
 class BackendGroup(native.LaneGroup):
@@ -69,9 +73,15 @@ class BackendGroups(native.Lanes):
     """All groups, the threads that wait for them, and the ROM's file."""
 
     def __init__(
-        self, groups: Sequence[BackendGroup], driver: ThreadPoolExecutor, file: RomFile, rom: bytes
+        self,
+        groups: Sequence[BackendGroup],
+        driver: ThreadPoolExecutor,
+        file: RomFile,
+        rom: bytes,
+        events: Events,
     ) -> None:
         super().__init__(groups, rom)
+        self._events = events
         self._thread = driver
         self._backends = [group.backend for group in groups]
         self._file = file
@@ -81,11 +91,31 @@ class BackendGroups(native.Lanes):
         restarts = [backend.counters().get(RESTARTS, 0) for backend in self._backends]
         return {RESTARTS: float(sum(restarts))}
 
+    def take_events(self) -> list[dict[str, Any]]:
+        """Events of construction and of lost workers since the last call."""
+        return self._events.take()
+
     def close(self) -> None:
         """Ends the steps under way, every worker and every thread."""
         super().close()
         self._thread.shutdown()
         self._file.close()
+
+
+class Events:
+    """Events of all groups, from any thread, until they are taken."""
+
+    def __init__(self) -> None:
+        self._rows: deque[dict[str, Any]] = deque(maxlen=MOST_EVENTS)
+
+    def add(self, event: Event) -> None:
+        """Says and keeps an event."""
+        say(event)
+        self._rows.append(event.row())
+
+    def take(self) -> list[dict[str, Any]]:
+        """Those since the last call."""
+        return [self._rows.popleft() for _ in range(len(self._rows))]
 
 
 def worker_settings(config: BackendConfig) -> WorkerSettings:
@@ -112,6 +142,7 @@ def make_backend_groups(config: TrainConfig, rom: bytes, *, pinned: bool) -> Bac
         ram_address(config.ram_x_low_addr),
     )
     groups: list[BackendGroup] = []
+    events = Events()
     with ExitStack() as undo:
         undo.callback(file.close)
         undo.callback(driver.shutdown)
@@ -119,11 +150,21 @@ def make_backend_groups(config: TrainConfig, rom: bytes, *, pinned: bool) -> Bac
             lanes = slice(index * share, (index + 1) * share)
             options = native.lane_options(config)
             options = replace(options, stages=native.lane_stages(config, lanes))
-            spec = make_spec(config.backend, file, options, share, ram_x=ram_x)
-            backend = open_lanes(spec, worker_settings(config), sync=config.force_sync)
+            spec = make_spec(
+                config.backend,
+                file,
+                options,
+                share,
+                ram_x=ram_x,
+                before=lanes.start,
+                total=config.num_envs,
+            )
+            backend = open_lanes(
+                spec, worker_settings(config), sync=config.force_sync, report=events.add
+            )
             group = BackendGroup(backend, driver, lanes, pinned=pinned)
             undo.callback(group.close)
             groups.append(group)
             group.reset(native.lane_seeds(config.seed, lanes))
         undo.pop_all()
-    return BackendGroups(groups, driver, file, rom)
+    return BackendGroups(groups, driver, file, rom, events)

@@ -187,6 +187,10 @@ class Lanes(Sequence[LaneGroup]):
         """Counters of handled failures; always empty here."""
         return {}
 
+    def take_events(self) -> list[dict[str, Any]]:
+        """Events of construction and of lost workers since the last call; always empty here."""
+        return []
+
     def close(self) -> None:
         """Ends the steps in progress and every thread. Closing twice is allowed."""
         for group in self._groups:

@@ -176,7 +176,7 @@ def _locked_part(data: RunData, asked: Part, catalogue: Catalogue) -> dict[str, 
     if asked.what == "checkpoints":
         return {"checkpoints": data.checkpoints, "videos": data.videos}
     if asked.what == "events":
-        return {"events": list(data.events)}
+        return {"events": [row for rows in data.events.values() for row in rows]}
     return {"answers": list(data.answers)}
 
 

@@ -13,6 +13,7 @@ from warpzone.dashboard.tail import RowsTail, TextTail, slim
 from warpzone.run.names import (
     ALERTS,
     ANSWERS,
+    ENV_EVENTS,
     EPISODES,
     EVALS,
     HEARTBEAT,
@@ -44,8 +45,10 @@ class RunData:
         self.stages = Stages()
         self.log = TextTail(path, Path(LOGS) / LOG)
         self.answers: deque[dict[str, Any]] = deque(maxlen=MOST_ANSWERS)
-        #: Alerts, oldest first.
-        self.events: deque[dict[str, Any]] = deque(maxlen=MOST_EVENTS)
+        #: Alerts and events of environments, by their file, oldest first.
+        self.events: dict[str, deque[dict[str, Any]]] = {
+            name: deque(maxlen=MOST_EVENTS) for name in (ENV_EVENTS, ALERTS)
+        }
         self.checkpoints: list[dict[str, Any]] = []
         self.videos: list[dict[str, Any]] = []
         #: What a browser may ask for by its name, and where it is below the run.
@@ -59,7 +62,7 @@ class RunData:
         self.versions = dict.fromkeys(
             ("metrics", "stages", "episodes", "log", "answers", "events", "checkpoints"), 0
         )
-        kinds = (METRICS, EPISODES, EVALS, HEARTBEAT, ANSWERS, ALERTS)
+        kinds = (METRICS, EPISODES, EVALS, HEARTBEAT, ANSWERS, ALERTS, ENV_EVENTS)
         self._tails = {name: RowsTail(path, name) for name in kinds}
         self._resets = dict.fromkeys(self._tails, 0)
         self._listed: tuple[Any, ...] = ()
@@ -87,11 +90,12 @@ class RunData:
             self._list_files()
 
     def _events(self) -> None:
-        alerts = [slim(row) for row in self._rows(ALERTS)[-MOST_EVENTS:]]
-        if alerts:
-            self.alert = alerts[-1]
-            self.events.extend(alerts)
-            self.versions["events"] += 1
+        for name in (ENV_EVENTS, ALERTS):
+            rows = [slim(row) for row in self._rows(name)[-MOST_EVENTS:]]
+            self.events[name].extend(rows)
+            self.versions["events"] += bool(rows)
+            if rows and name == ALERTS:
+                self.alert = rows[-1]
 
     def _rows(self, name: str) -> list[dict[str, Any]]:
         return self._tails[name].read()

@@ -9,6 +9,7 @@ from warpzone.config.outside import load_plugin
 from warpzone.observers.alerts import AlertObserver
 from warpzone.observers.control import ControlObserver
 from warpzone.observers.dashboard import DashboardObserver
+from warpzone.observers.env_events import EnvObserver
 from warpzone.observers.health import HealthObserver
 from warpzone.observers.log import LogObserver
 from warpzone.observers.metrics import MetricsObserver
@@ -28,7 +29,7 @@ def make_observers(config: TrainConfig, webhook: Webhook | None = None) -> list[
     observers: list[Observer] = [maker]
     if config.video_interval:
         observers.append(VideoObserver(config.video_interval, config.video_overlay, maker))
-    observers.append(LogObserver())
+    observers += [LogObserver(), EnvObserver()]
     observers += [WallObserver(config.wall_lanes, config.wall_rate)] if config.wall_lanes else []
     observers += [DashboardObserver(config)] if config.dashboard else []
     alerts = AlertObserver(config, webhook)

@@ -14,6 +14,8 @@ EVALS = "evals.jsonl"
 HEARTBEAT = "heartbeat.jsonl"
 #: What should bring somebody to look at the run.
 ALERTS = "alerts.jsonl"
+#: How the environments of other back-ends were made, and which workers were lost.
+ENV_EVENTS = "env.jsonl"
 #: The newest metrics and heartbeats as columns.
 PARQUET = Path("metrics") / "latest.parquet"
 HEARTBEATS_PARQUET = Path("metrics") / "heartbeats.parquet"

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from warpzone.env.backends.events import say
 from warpzone.env.backends.interface import BackendError
 from warpzone.env.backends.select import check_installed, check_name
 from warpzone.env.backends.worker_lanes import WorkerSettings
-from warpzone.stability import report
+from warpzone.stability import digest, report
 from warpzone.stability.trial import STEPS, Trial, run
 
 #: Time for a trial that is out of time to write its stacks.
@@ -95,7 +96,7 @@ def trial_main(words: Sequence[str]) -> int:
         print(json.dumps({**trial.row(), "dry_run": True}))
         return 0
     _stacks_on_request()
-    row = run(trial, lambda text: print(f"[env] {text}", file=sys.stderr, flush=True))
+    row = run(trial, say)
     print(json.dumps(row), flush=True)
     return 0 if report.ok(row) else 1
 
@@ -193,14 +194,33 @@ def _last_object(text: str) -> dict[str, Any] | None:
 
 def parse_main(words: Sequence[str]) -> int:
     """`parse_env_report.py`."""
-    made = argparse.ArgumentParser(description="What the trials of a report say together.")
-    made.add_argument("path", nargs="?", type=Path, default=Path(report.REPORT))
+    made = argparse.ArgumentParser(
+        description="What the trials of a report say together, and what is in folders of "
+        "diagnostics (reports/async_diag_*)."
+    )
+    made.add_argument("path", nargs="*", type=Path, default=[Path(report.REPORT)])
+    made.add_argument("--json", action="store_true", help="of folders, as JSON lines")
     made.add_argument("--dry-run", action="store_true", help="only check that it can be read")
     args = made.parse_args(words)
+    return max(_parse(path, as_json=args.json, dry_run=args.dry_run) for path in args.path)
+
+
+def _parse(path: Path, *, as_json: bool, dry_run: bool) -> int:
+    if path.is_dir():
+        found = [digest.digest(folder) for folder in digest.folders(path)]
+        if not found:
+            print(f"parse_env_report: there are no diagnostics in {path}.", file=sys.stderr)
+            return 1
+        if dry_run:
+            print(f"{len(found)} folders of diagnostics can be read")
+            return 0
+        for one in found:
+            print(json.dumps(one) if as_json else digest.describe(one))
+        return 0
     try:
-        rows = report.read(args.path)
+        rows = report.read(path)
     except (OSError, ValueError) as error:
         print(f"parse_env_report: {error}.", file=sys.stderr)
         return 1
-    print(f"{len(rows)} rows can be read" if args.dry_run else report.summary(rows))
+    print(f"{len(rows)} rows can be read" if dry_run else report.summary(rows))
     return 0

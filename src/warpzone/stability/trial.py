@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from warpzone import _engine
 from warpzone import rom as roms
 from warpzone.env.actions import ACTION_SETS
+from warpzone.env.backends.events import Report
 from warpzone.env.backends.interface import BackendError, Lanes
 from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
 from warpzone.env.backends.select import NES_PY, prewarm
@@ -64,13 +65,13 @@ class Trial:
         }
 
 
-def run(trial: Trial, say: Any = None) -> dict[str, Any]:
+def run(trial: Trial, report: Report | None = None) -> dict[str, Any]:
     """Plays a trial. Errors of a back-end are stored in the row."""
     row = trial.row()
     began = time.monotonic()
     file = RomFile(roms.find(None))
     try:
-        _play(trial, file, row, say or (lambda text: None))
+        _play(trial, file, row, report or (lambda event: None))
     except (BackendError, OSError, EOFError) as error:
         row["error"] = f"{type(error).__name__}: {error}"
     finally:
@@ -79,12 +80,12 @@ def run(trial: Trial, say: Any = None) -> dict[str, Any]:
     return row
 
 
-def _play(trial: Trial, file: RomFile, row: dict[str, Any], say: Any) -> None:
+def _play(trial: Trial, file: RomFile, row: dict[str, Any], report: Report) -> None:
     spec = make_spec(trial.backend, file, OPTIONS, trial.num_envs)
     for _ in range(trial.prewarm_count):
         prewarm(spec, every_stage=False)
     clock = time.monotonic()
-    lanes = open_lanes(spec, trial.settings, sync=trial.sync, report=say)
+    lanes = open_lanes(spec, trial.settings, sync=trial.sync, report=report)
     try:
         clock = _lap(row, "construct_time", clock)
         arrays = _arrays(lanes)

@@ -47,6 +47,13 @@ def test_workers_and_ram_x(tmp_path: Path) -> None:
     assert row["env_shaping_raw_sum"] > 0
     assert row["env_shaping_parse_fail"] == 0
     assert row[RESTARTS] == 0
+    # One count over both groups, also for the workers, and each event once.
+    events = run.collector.groups.take_events()
+    made = [event for event in events if event["kind"] == "constructing"]
+    assert [event["text"] for event in made] == [f"constructing env {n}/4" for n in range(1, 5)]
+    ready = sorted(event["env"] for event in events if event["kind"] == "ready")
+    assert ready == [1, 2, 3, 4]
+    assert run.collector.groups.take_events() == []
 
 
 def test_a_lost_worker_does_not_end_the_run(tmp_path: Path) -> None:

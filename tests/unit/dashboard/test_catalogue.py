@@ -40,6 +40,7 @@ def test_a_page_is_told_what_keeps_a_run_from_learning(tmp_path: Path) -> None:
         {"timestamp": float(n), "kind": "nan", "text": str(n)} for n in range(MOST_EVENTS + 5)
     ]
     write_rows(tmp_path / "alerts.jsonl", [*alerts, {"kind": "disk", "text": "x" * 10_000}])
+    write_rows(tmp_path / "env.jsonl", [{"timestamp": 0.0, "kind": "ready", "text": "env 1/1"}])
     catalogue = Catalogue(tmp_path)
     hub = Hub(catalogue)
 
@@ -57,9 +58,10 @@ def test_a_page_is_told_what_keeps_a_run_from_learning(tmp_path: Path) -> None:
     # The newest ones, and no text that is too long.
     assert events is not None
     assert [row.get("text") for row in events["events"]][-2:] == [str(MOST_EVENTS + 4), None]
-    assert len(events["events"]) == MOST_EVENTS
+    assert len(events["events"]) == MOST_EVENTS + 1
+    assert events["events"][0]["kind"] == "ready"
     assert watched["alert"] == {"kind": "disk"}
-    assert watched["versions"]["events"] == 1
+    assert watched["versions"]["events"] == 2
 
 
 def test_a_wall_of_nonsense_is_no_wall(tmp_path: Path) -> None:

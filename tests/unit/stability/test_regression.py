@@ -101,6 +101,43 @@ def test_a_hanging_trial_is_ended_and_its_diagnostics_kept() -> None:
     assert "start" in logs[0].read_text().split()
 
 
+def test_diagnostics_are_digested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With events, and of folders that have the workers' files alone."""
+    new, old = tmp_path / "async_diag_1" / "new", tmp_path / "async_diag_1" / "old"
+    for folder in (new, old):
+        folder.mkdir(parents=True)
+        text = "2026-01-01T00:00:00.000Z start\n2026-01-01T00:00:00.100Z calling\n"
+        text += 'Thread 0x1 (most recent call first):\n  File "/a/b/game.py", line 7 in load\n'
+        (folder / "env_init_idx1_pid12.log").write_text(text)
+    rows = [
+        {"kind": "ready", "env": 5, "of": 6, "seconds": 0.5, "text": "env 5/6 ready"},
+        {"kind": "marker", "env": 6, "text": "calling"},
+        {"kind": "lost", "env": 6, "text": "worker 1 hung; diagnostics are in here"},
+        {"kind": "marker", "text": "before_construct"},
+    ]
+    lines = [json.dumps(row) for row in rows]
+    (new / "events.jsonl").write_text("\n".join([*lines, '{"kind": "rea', "7", ""]))
+    assert regression.parse_main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{new}: 1 of 2 environments were made, in 0.50 s to 0.50 s (mean 0.50 s)",
+        "  env 6: last marker calling",
+        "    lost: worker 1 hung",
+        "    in game.py:7 load",
+        f"{old}: 0 of 1 environments were made",
+        "  env 2: last marker calling",
+        "    in game.py:7 load",
+    ]
+    assert regression.parse_main([str(tmp_path), "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [env["env"] for env in found[0]["envs"]] == [5, 6]
+    assert found[0]["envs"][0] == {"env": 5, "lost": [], "seconds": 0.5}
+    assert regression.parse_main([str(tmp_path), "--dry-run"]) == 0
+    assert capsys.readouterr().out == "2 folders of diagnostics can be read\n"
+    (tmp_path / "empty").mkdir()
+    assert regression.parse_main([str(tmp_path / "empty")]) == 1
+    assert "there are no diagnostics in" in capsys.readouterr().err
+
+
 def test_report(capsys: pytest.CaptureFixture[str]) -> None:
     good = {"kind": "sync", "backend": "nes-py", "num_envs": 8, "reset_ok": True, "game_ok": True}
     for duration in (1.0, 3.0):

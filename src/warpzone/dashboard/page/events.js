@@ -19,7 +19,7 @@ export class Events {
     const run = this.run;
     const answer = await this.link.ask({ type: "part", run, what: "events" });
     if (run !== this.run || answer.missing) return;
-    this.events = answer.events;
+    this.events = answer.events.sort((a, b) => (a.timestamp ?? 0) - (b.timestamp ?? 0));
     this.paint();
   }
 

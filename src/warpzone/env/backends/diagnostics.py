@@ -1,4 +1,5 @@
-"""What a process that makes an environment writes down: one marker on each line, with the time.
+"""What a process that makes an environment writes down: one marker on each line, with the time,
+and the same as JSON in a file of all processes (`events.py`).
 
 The last line of the file of a worker that hangs says where it hangs; its stacks follow when the
 parent asks for them.
@@ -12,9 +13,11 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+
+from warpzone.env.backends.events import Event, append
 
 #: The signal that makes a worker write its stacks into its file.
 STACK_SIGNAL = getattr(signal, "SIGUSR1", None)
@@ -23,20 +26,24 @@ STACK_SIGNAL = getattr(signal, "SIGUSR1", None)
 class Diagnostics:
     """Markers of one process. Without a file they go nowhere."""
 
-    def __init__(self, file: IO[str] | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self, file: IO[str] | None = None, folder: Path | None = None, env: int | None = None
+    ) -> None:
+        """env: the environment that the process makes, counted from 1."""
         self._file = file
+        self._env = env
         #: Shared with the other workers of the same parent.
         self.folder = folder
 
     @classmethod
-    def open(cls, folder: str, index: int) -> Diagnostics:
-        """The file of worker `index`; its process writes its stacks there when it crashes or is
-        asked to."""
+    def open(cls, folder: str, index: int, env: int) -> Diagnostics:
+        """The file of worker `index`, which makes environment `env`; its process writes its stacks
+        there when it crashes or is asked to."""
         file = log_of(folder, index, os.getpid()).open("a", encoding="utf-8")
         faulthandler.enable(file, all_threads=True)
         if STACK_SIGNAL is not None:
             faulthandler.register(STACK_SIGNAL, file, all_threads=True)
-        return cls(file, Path(folder))
+        return cls(file, Path(folder), env)
 
     def mark(self, marker: str) -> None:
         """One line: the time and the marker."""
@@ -45,6 +52,8 @@ class Diagnostics:
             stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
             self._file.write(f"{stamp}.{int(now % 1 * 1000):03d}Z {marker}\n")
             self._file.flush()
+            if self.folder is not None:
+                append(self.folder, Event("marker", marker, self._env))
 
     def first(self, what: str) -> bool:
         """Whether none of the workers of the same parent has asked this before."""
@@ -65,17 +74,6 @@ class Diagnostics:
             sentence = " ".join(f"{type(error).__name__}: {error}".split())
             self.mark(f"failed {sentence}")
             raise
-
-
-@contextlib.contextmanager
-def construction(index: int, total: int, report: Callable[[str], None] | None) -> Iterator[None]:
-    """Says which environment is being made, and how long it took."""
-    began = time.monotonic()
-    if report is not None:
-        report(f"constructing env {index + 1}/{total}")
-    yield
-    if report is not None:
-        report(f"env {index + 1}/{total} ready in {time.monotonic() - began:.2f} s")
 
 
 def new_folder(parent: str = "") -> Path:

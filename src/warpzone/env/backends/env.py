@@ -49,7 +49,7 @@ class BackendEnv(Steering, gymnasium.Env[Bytes, Any]):
         with ExitStack() as undo:
             undo.callback(self._rom.close)
             spec = make_spec(backend, self._rom, chosen, 1, autoreset=False, ram_x=ram_x)
-            self._lanes = open_lanes(spec, sync=True, report=lambda text: None)
+            self._lanes = open_lanes(spec, sync=True, report=lambda event: None)
             undo.pop_all()
         self.action_space = spaces.Discrete(len(action_table(chosen.actions).masks))
         self._layout = Layout(chosen.layout, chosen.dtype, tuple(self._lanes.obs_shape))

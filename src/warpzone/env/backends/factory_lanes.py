@@ -16,7 +16,8 @@ import numpy as np
 from warpzone import _engine
 from warpzone.env.backends import factory
 from warpzone.env.backends.base_lanes import LocalLanes
-from warpzone.env.backends.diagnostics import Diagnostics, construction
+from warpzone.env.backends.diagnostics import Diagnostics
+from warpzone.env.backends.events import Report, construction
 from warpzone.env.backends.interface import RAM_SIZE, BackendSpec, Bytes
 from warpzone.env.infos import COLUMN, STATUS_NAMES
 
@@ -33,9 +34,7 @@ _ALIASES = {"lives": "life", "timer": "time", "mario_y": "y_pos"}
 class FactoryLanes(LocalLanes):
     """As many environments as there are lanes, all in this process."""
 
-    def __init__(
-        self, spec: BackendSpec, log: Diagnostics, report: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, spec: BackendSpec, log: Diagnostics, report: Report | None = None) -> None:
         super().__init__(spec)
         lanes = self.num_lanes
         self._log = log
@@ -57,7 +56,7 @@ class FactoryLanes(LocalLanes):
         with ExitStack() as undo:
             undo.callback(self.close)
             for lane, stages in enumerate(spec.stages):
-                with construction(lane, lanes, report):
+                with construction(spec.env(lane), spec.of, report):
                     self._make(lane, stages[0] if stages else -1)
             undo.pop_all()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -105,14 +105,20 @@ class BackendSpec:
     #: A lane that ends starts anew in the same step.
     autoreset: bool = True
     ram_x: RamX = field(default_factory=RamX)
+    #: Environments of other groups before these lanes, and of all groups; 0 is these lanes alone.
+    before: int = 0
+    total: int = 0
 
     def only(self, lane: int) -> BackendSpec:
         """The same for a single lane."""
-        return BackendSpec(
-            self.backend,
-            self.rom,
-            self.options,
-            (self.stages[lane],),
-            self.autoreset,
-            self.ram_x,
-        )
+        one = (self.stages[lane],)
+        return replace(self, stages=one, before=self.before + lane, total=self.of)
+
+    @property
+    def of(self) -> int:
+        """How many environments there are in all groups."""
+        return self.total or len(self.stages)
+
+    def env(self, lane: int) -> int:
+        """The number of a lane's environment, counted from 1 over all groups."""
+        return self.before + lane + 1

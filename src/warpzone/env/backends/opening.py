@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from warpzone.env.backends.diagnostics import Diagnostics
+from warpzone.env.backends.events import Report, say
 from warpzone.env.backends.interface import BackendError, BackendSpec, Lanes, RamX
-from warpzone.env.backends.select import check_installed, is_factory, make_lanes, prewarm, say
+from warpzone.env.backends.select import check_installed, is_factory, make_lanes, prewarm
 from warpzone.env.backends.worker_lanes import WorkerLanes, WorkerSettings
 from warpzone.env.options import Options
 from warpzone.env.stages import lane_stages
@@ -39,13 +40,24 @@ def make_spec(
     *,
     autoreset: bool = True,
     ram_x: RamX | None = None,
+    before: int = 0,
+    total: int = 0,
 ) -> BackendSpec:
-    """Everything a process needs to make these lanes."""
+    """Everything a process needs to make these lanes; `before` others were made, of `total`."""
     if options.obs != "pixels":
         raise BackendError(f"the back-end {backend} shows pixels, not {options.obs}")
     check_installed(backend)
     stages: Sequence[tuple[int, ...]] = lane_stages(options.stages, num_lanes)
-    spec = BackendSpec(backend, str(rom.path), options, tuple(stages), autoreset, ram_x or RamX())
+    spec = BackendSpec(
+        backend,
+        str(rom.path),
+        options,
+        tuple(stages),
+        autoreset,
+        ram_x or RamX(),
+        before,
+        total,
+    )
     if is_factory(backend):
         from warpzone.env.backends import factory
 
@@ -58,7 +70,7 @@ def open_lanes(
     settings: WorkerSettings | None = None,
     *,
     sync: bool = False,
-    report: Callable[[str], None] = say,
+    report: Report = say,
 ) -> Lanes:
     """Lanes of the spec: one worker process each, or all in this process."""
     if not sync:

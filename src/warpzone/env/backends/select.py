@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 
-from warpzone.env.backends.diagnostics import Diagnostics, construction
+from warpzone.env.backends.diagnostics import Diagnostics
+from warpzone.env.backends.events import Report, construction
 from warpzone.env.backends.interface import BackendError, BackendSpec, Lanes, Machine
 
 NATIVE = "native"
@@ -50,14 +49,7 @@ def check_installed(backend: str) -> None:
         )
 
 
-def say(text: str) -> None:
-    """Progress of construction, for people."""
-    print(f"[env] {text}", file=sys.stderr, flush=True)
-
-
-def make_lanes(
-    spec: BackendSpec, log: Diagnostics, report: Callable[[str], None] | None = None
-) -> Lanes:
+def make_lanes(spec: BackendSpec, log: Diagnostics, report: Report | None = None) -> Lanes:
     """All lanes of the spec in this process, one after another."""
     check_installed(spec.backend)
     if is_factory(spec.backend):
@@ -74,7 +66,7 @@ def make_lanes(
     machines: list[Machine] = []
     with ExitStack() as undo:
         for index, stages in enumerate(spec.stages):
-            with construction(index, total, report):
+            with construction(spec.env(index), spec.of, report):
                 machine = _machine(spec, stages[0] if stages else -1, log)
             undo.callback(machine.close)
             machines.append(machine)

@@ -36,7 +36,7 @@ def run(assignment: Assignment, connection: Connection) -> None:
     its file, and its parent starts another."""
     # Ctrl-C is for the parent, which ends its workers in good order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    log = Diagnostics.open(assignment.folder, assignment.index)
+    log = Diagnostics.open(assignment.folder, assignment.index, assignment.spec.env(0))
     log.mark("startup_wait")
     time.sleep(assignment.delay)
     log.mark("start")

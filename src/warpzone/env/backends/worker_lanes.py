@@ -7,11 +7,12 @@ exists. The environments themselves work in Gymnasium's vector environments too 
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +20,10 @@ from typing import Any
 import numpy as np
 
 from warpzone import _engine
+from warpzone.env.backends import events
 from warpzone.env.backends.base_lanes import BackendLanes
 from warpzone.env.backends.diagnostics import Diagnostics, last_marker, new_folder
+from warpzone.env.backends.events import Event, Report, say
 from warpzone.env.backends.interface import (
     Actions,
     BackendError,
@@ -30,7 +33,7 @@ from warpzone.env.backends.interface import (
     Floats,
     Ints,
 )
-from warpzone.env.backends.select import check_installed, prewarm, say
+from warpzone.env.backends.select import check_installed, prewarm
 from warpzone.env.backends.shared_rows import SharedRows
 from warpzone.env.backends.worker import Assignment
 from warpzone.env.backends.worker_process import WorkerLost, WorkerProcess, first_to_answer
@@ -75,11 +78,11 @@ class WorkerLanes(BackendLanes):
         self,
         spec: BackendSpec,
         settings: WorkerSettings | None = None,
-        report: Callable[[str], None] = say,
+        report: Report = say,
     ) -> None:
         super().__init__(spec)
         self._settings = settings or WorkerSettings()
-        self._report = report
+        self._told = report
         check_installed(spec.backend)
         if self._settings.prewarm or self._settings.prewarm_all:
             prewarm(spec, self._settings.prewarm_all)
@@ -101,7 +104,7 @@ class WorkerLanes(BackendLanes):
         with ExitStack() as undo:
             undo.callback(self.close, keep=True)
             for lane in range(self.num_lanes):
-                self._report(f"constructing env {lane + 1}/{self.num_lanes}")
+                self._report(events.constructing(self._spec.env(lane), self._spec.of))
                 self._workers[lane] = self._start(lane, lane * self._settings.start_delay)
             self._wait_for_all()
             undo.pop_all()
@@ -121,7 +124,13 @@ class WorkerLanes(BackendLanes):
     def _note(self, marker: str) -> None:
         path = self.folder / f"create_vector_env_pid{os.getpid()}.log"
         with path.open("a", encoding="utf-8") as file:
-            Diagnostics(file).mark(marker)
+            Diagnostics(file, self.folder).mark(marker)
+
+    def _report(self, event: Event) -> None:
+        self._told(event)
+        # A full disk for temporary files is no reason to end a run.
+        with contextlib.suppress(OSError):
+            events.append(self.folder, event)
 
     def _start(self, lane: int, delay: float) -> WorkerProcess:
         work = Assignment(self._spec.only(lane), lane, str(self.folder), self._rows, delay)
@@ -139,7 +148,7 @@ class WorkerLanes(BackendLanes):
                 deadline = time.monotonic() + self._settings.reset_timeout
                 continue
             seconds = time.monotonic() - worker.began
-            self._report(f"env {lane + 1}/{self.num_lanes} ready in {seconds:.2f} s")
+            self._report(events.ready(self._spec.env(lane), self._spec.of, seconds))
             if tuple(shape) != self.obs_shape:
                 raise BackendError(f"env {lane + 1} observes {shape}, not {self.obs_shape}")
             return
@@ -152,7 +161,8 @@ class WorkerLanes(BackendLanes):
         marker = last_marker(self.folder, lane)
         telling = marker.startswith("failed") or "construction" in str(lost)
         where = f"; its last marker is {marker!r}" if marker and telling else ""
-        self._report(f"{lost}{where}; diagnostics are in {self.folder}")
+        text = f"{lost}{where}; diagnostics are in {self.folder}"
+        self._report(Event("lost", text, self._spec.env(lane), self._spec.of))
         if self._failures[lane] >= MAX_FAILURES:
             raise BackendError(
                 f"{MAX_FAILURES} workers of lane {lane} in a row were lost, the last because "

@@ -1,10 +1,12 @@
 """Worker processes: what they play, and what a lost one costs."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from warpzone.env.backends.interface import BackendError
 from warpzone.env.backends.rom_lock import rom_lock
 from warpzone.env.backends.worker_lanes import MAX_FAILURES, start_method
 from warpzone.env.infos import COLUMN
+from warpzone.stability.digest import describe, digest
 
 RIGHT = 1
 FRAGILE = "backend_games:fragile"
@@ -79,6 +82,19 @@ def test_lost_workers_cost_their_lane_one_episode(tmp_path: Path) -> None:
     assert "backend_games.py" in logs[f"env_init_idx2_pid{pids[2]}.log"]
     for marker in ("startup_wait", "start", "lock_acquired", "mario_make_done", "done"):
         assert f"Z {marker}\n" in failed
+    events = [json.loads(line) for line in logs["events.jsonl"].splitlines()]
+    kinds = Counter(event["kind"] for event in events)
+    assert (kinds["constructing"], kinds["ready"], kinds["lost"]) == (3, 6, 3)
+    assert [event["env"] for event in events if event["kind"] == "lost"] == [2, 1, 3]
+    marked = [event["text"] for event in events if event["pid"] == pids[0]]
+    assert marked[-1] == "failed RuntimeError: the cartridge fell out"
+    assert {event["env"] for event in events if event["pid"] == pids[0]} == {1}
+    found = digest(folder)
+    assert [len(env["lost"]) for env in found["envs"]] == [1, 1, 1]
+    assert all(env["seconds"] > 0 for env in found["envs"])
+    assert any("backend_games.py" in frame for frame in found["envs"][2]["stack"])
+    assert f"{folder}: 3 of 3 environments were made, in " in describe(found)
+    assert "lost: worker 1" in describe(found)
     text = "\n".join(said)
     assert "died in step with exit code -9" in text
     assert "hung in step" in text
