@@ -26,7 +26,6 @@ from warpzone.collect.episodes import Episode
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.eval.cases import Outcome
-from warpzone.health.alerts import GIB, Alerts
 from warpzone.health.hints import NO_DISTANCE, Hints
 from warpzone.health.pulse import Pulse
 from warpzone.health.slow_steps import SlowSteps
@@ -34,7 +33,6 @@ from warpzone.health.stall import Stall
 from warpzone.learn.learner import Learner
 from warpzone.model import own
 from warpzone.observers import dashboard as dashboards
-from warpzone.observers import health as healths
 from warpzone.observers import wall as walls
 from warpzone.observers.make import make_observers
 from warpzone.observers.metrics import MetricsObserver
@@ -113,37 +111,6 @@ def hints(**changes: Any) -> list[list[str]]:
     reader = Hints(config_of(**changes))
     row: dict[str, Any] = {"env_distance_delta_sum": 0, "seconds": 1.0}
     return [reader.read({**row, "update": update}) for update in range(3 * NO_DISTANCE)]
-
-
-def alerts(**changes: Any) -> list[list[str]]:
-    """What is raised about a run that loses a step and half of its clears, on a full disk."""
-    clock = iter(range(10_000))
-    reader = Alerts(config_of(**changes), lambda: 0.5 * GIB, lambda: float(next(clock)))
-    row: dict[str, Any] = {"update": 1, "episodes_completed": 500, "gpu_util_mean_window": 5.0}
-    raised = []
-    for second in range(12):
-        row |= {"seconds": 100.0 + second, "updates_skipped": second, "clear_rate": 0.5}
-        row |= {"clear_rate": 1.0} if second < 6 else {}
-        raised.append([alert.text for alert in reader.read(row)])
-    return raised
-
-
-def gpu_use(**changes: Any) -> list[float]:
-    """Mean and peak of a GPU's use over a run that is looked at four times."""
-    looks = iter((90.0, 10.0, 20.0, 30.0))
-    gpu: Any = SimpleNamespace(look=lambda: {"gpu_util_last": next(looks)}, close=lambda: None)
-    config = config_of(**{"monitor_interval": 600.0, **changes})
-    run: Any = SimpleNamespace(pulse=Pulse(), device=CPU)
-    with patch.object(healths, "find_gpu", lambda device: (gpu, "")):
-        observer = healths.HealthObserver(config.replace(heartbeat_interval=0.0))
-        observer.started(run)
-    row: dict[str, Any] = {"update": 1, "seconds": 1.0}
-    if observer._monitor is not None:
-        for _ in range(3):
-            observer._monitor.look()
-    observer.updated(run, row, None)  # type: ignore[arg-type]
-    observer.ended(run, "normal")
-    return [row.get(f"gpu_util_{name}_window", 0.0) for name in ("mean", "max")]
 
 
 def slow_steps(**changes: Any) -> list[str]:

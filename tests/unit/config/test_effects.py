@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import effects_health as health
 import effects_parts as parts
 import pytest
 from effects import BASE, of, row, whole
@@ -230,7 +231,7 @@ METRICS = {
 }
 HEALTH = {
     "monitor_interval": to(9.0, row("proc_threads", see=whole)),
-    "gpu_window": to(2, parts.gpu_use).unless(monitor_interval=0.0),
+    "gpu_window": to(2, health.gpu_use).unless(monitor_interval=0.0),
     "heartbeat_interval": to(9.0, WHOLE_FILES),
     "stall_timeout": to(25.0, parts.stalled, stall_timeout=35.0),
     "fail_on_stall": to(True, parts.stalled, stall_timeout=5.0).unless(stall_timeout=500.0),
@@ -238,11 +239,11 @@ HEALTH = {
     "slow_step_trace_threshold": to(3, parts.slow_steps, **SLOW),
     "slow_step_trace_window": to(20.0, parts.slow_steps, **SLOW).unless(step_timeout=30.0),
     "hint_cooldown_updates": to(5, parts.hints),
-    "alert_cooldown": to(3.0, parts.alerts),
-    "alert_skipped": to(2, parts.alerts).unless(alert_cooldown=0.0),
-    "alert_clear_drop": to(0.6, parts.alerts).unless(alert_cooldown=0.0),
-    "alert_disk_gb": to(0.4, parts.alerts).unless(alert_cooldown=0.0),
-    "alert_gpu_idle": to(4.0, parts.alerts).unless(alert_cooldown=0.0),
+    "alert_cooldown": to(3.0, health.alerts),
+    "alert_skipped": to(2, health.alerts).unless(alert_cooldown=0.0),
+    "alert_clear_drop": to(0.6, health.alerts).unless(alert_cooldown=0.0),
+    "alert_disk_gb": to(0.4, health.alerts).unless(alert_cooldown=0.0),
+    "alert_gpu_idle": to(4.0, health.alerts).unless(alert_cooldown=0.0),
 }
 START = {
     "scripted_sequence": to("RIGHT+B:20", FORCED, **NOOP),
