@@ -150,7 +150,7 @@ oracle-long: setup ## every stage, three players, both ROMs and two whole games 
 
 MUTANTS ?=
 .PHONY: mutants
-mutants: setup ## plant faults one by one and see which of them the tests notice (an hour; MUTANTS="learn run" for some)
+mutants: setup ## plant faults one by one and see which the tests notice (an hour; MUTANTS="learn run" or "--random 15")
 	$(BIN)/python scripts/mutants.py $(MUTANTS)
 
 KILLS ?= 200

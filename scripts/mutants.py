@@ -4,6 +4,9 @@ Faults are data: `tests/faults/PACKAGE.toml` lists them with the file, the text 
 text that is put in its place, and the tests that are to notice. Each is planted in a copy of the
 tree; yours is never touched. The tests pass on the unchanged copy first, or nothing counts.
 
+`--random N` plants instead N random changes of each package that decides learning (`--seed` draws
+others); the same N again goes on where it stopped, and `--again` repeats those that survived.
+
 A fault is `caught` when a test fails, `survived` when all pass, `timeout` when they do not end, and
 `invalid` when the tests could not even begin: that says nothing about them. Results go to a JSON
 file, with a score for each package; those of faults that were not run stay as they were."""
@@ -26,6 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mutation import random_mutants
+
 ROOT = Path(__file__).parent.parent
 FAULTS = ROOT / "tests" / "faults"
 OUT = ROOT / "benchmarks" / "mutants.json"
@@ -36,6 +41,8 @@ SECONDS = 300.0
 TESTS_FAILED = 1
 #: What a test of the engine ends with that could not run.
 SKIPPED = 77
+#: Of the random changes of a package, the share that must be noticed.
+WANTED = 0.85
 RESULTS = ("caught", "timeout", "survived", "invalid")
 
 
@@ -99,6 +106,7 @@ class Copy:
 
     def __init__(self, root: Path, place: Path) -> None:
         self.place = place
+        place.mkdir(parents=True, exist_ok=True)
         listed = ("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
         names = subprocess.run(listed, cwd=root, check=True, capture_output=True, text=True).stdout
         for name in filter(None, names.split("\0")):
@@ -140,7 +148,7 @@ class Copy:
         return "survived"
 
     def _made(self, command: Sequence[str]) -> bool:
-        done = subprocess.run(command, cwd=self.place, capture_output=True, env=self._settings())
+        done = subprocess.run(command, cwd=self.place, capture_output=True, env=self.settings())
         return done.returncode == 0
 
     def _call(self, command: Sequence[str], seconds: float) -> str:
@@ -150,7 +158,7 @@ class Copy:
             cwd=self.place,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=self._settings(),
+            env=self.settings(),
             start_new_session=True,
         ) as process:
             try:
@@ -165,7 +173,7 @@ class Copy:
         failed = code == TESTS_FAILED if python else code != SKIPPED
         return "caught" if failed else "invalid"
 
-    def _settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, str]:
         """Sources change faster than the clock of byte code tells."""
         ours = {"PYTHONPATH": str(self.place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
         ours["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -197,7 +205,7 @@ def scores(faults: Iterable[Fault], results: dict[str, Any]) -> dict[str, dict[s
 
 
 def written(faults: Sequence[Fault], results: dict[str, Any], out: Path) -> None:
-    """Writes the results of the faults that are still listed."""
+    """Writes the results of the faults that are still listed; those of random changes stay."""
     listed = {fault.key for fault in faults}
     kept = {key: results[key] for key in sorted(results) if key in listed}
     caught = sum(entry["result"] in ("caught", "timeout") for entry in kept.values())
@@ -209,7 +217,56 @@ def written(faults: Sequence[Fault], results: dict[str, Any], out: Path) -> None
         "packages": scores(faults, kept),
         "results": kept,
     }
+    _save(out, {**_saved(out), **content})
+
+
+def _saved(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+    return found
+
+
+def _save(out: Path, content: dict[str, Any]) -> None:
     out.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def random_changes(arguments: argparse.Namespace, packages: Sequence[str]) -> int:
+    """The other mode: changes that nobody chose."""
+    listed = random_mutants.tasks(ROOT, arguments.random, arguments.seed, packages)
+    before = _saved(arguments.out).get("random", {})
+    results = before.get("results", {}) if before.get("seed") == arguments.seed else {}
+    known = {
+        key
+        for key, entry in results.items()
+        if not (arguments.again and entry["result"] == "survived")
+    }
+    same = random_mutants.equivalents(ROOT)
+    todo = [task for task in listed if task.mutation.key not in known]
+    if arguments.dry_run:
+        print("\n".join(task.mutation.key for task in todo))
+        return 0
+    everything = random_mutants.tasks(ROOT, arguments.random, arguments.seed)
+
+    def tell(task: random_mutants.Task, entry: dict[str, Any]) -> None:
+        results[task.mutation.key] = entry
+        print(f"{entry['result']:9} {task.mutation.key} ({entry['seconds']} s)", flush=True)
+        part = random_mutants.section(results, same, everything, arguments.seed)
+        _save(arguments.out, {**_saved(arguments.out), "random": part})
+
+    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+        copies = [Copy(ROOT, Path(place) / str(number)) for number in range(arguments.jobs)]
+        tests = list(dict.fromkeys(test for task in todo for test in task.tests))
+        if tests and not arguments.trust:
+            result = copies[0].run(tests, 20 * arguments.seconds)
+            if result != "survived":
+                print(f"without any change the tests end with: {result}", file=sys.stderr)
+                return 1
+        random_mutants.run(copies, todo, arguments.seconds, tell)
+    part = random_mutants.section(results, same, everything, arguments.seed)
+    _save(arguments.out, {**_saved(arguments.out), "random": part})
+    for package, row in part["packages"].items():
+        print(f"{package}: {row}")
+    missed = [row for row in part["packages"].values() if (row["score"] or 0.0) < WANTED]
+    return 1 if missed else 0
 
 
 def main() -> int:
@@ -218,7 +275,19 @@ def main() -> int:
     parser.add_argument("--dry-run", action="store_true", help="list the faults and end")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of the tests of one fault")
     parser.add_argument("--out", type=Path, default=OUT)
+    chance = parser.add_argument_group("random changes")
+    chance.add_argument("--random", type=int, metavar="N", help="N changes of each package")
+    chance.add_argument("--seed", type=int, default=1, help="which ones (default 1)")
+    chance.add_argument("--jobs", type=int, default=1, help="copies of the tree (default 1)")
+    chance.add_argument("--again", action="store_true", help="those that survived once more")
+    chance.add_argument(
+        "--trust", action="store_true", help="do not run the tests without a change first"
+    )
     arguments = parser.parse_args()
+    if arguments.random is not None:
+        if unknown := set(arguments.only) - set(random_mutants.PACKAGES):
+            parser.error(f"there are no random changes of {', '.join(sorted(unknown))}")
+        return random_changes(arguments, arguments.only)
     everything = load()
     check(everything)
     wanted = set(arguments.only)

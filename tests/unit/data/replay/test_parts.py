@@ -110,6 +110,8 @@ def test_the_tree_never_finds_an_empty_leaf() -> None:
     ("indices", "weights", "error"),
     [
         ([5], [1.0], IndexError),
+        ([0, 5], [1.0, 1.0], IndexError),
+        ([-1, 0], [1.0, 1.0], IndexError),
         ([-1], [1.0], IndexError),
         ([0], [-1.0], ValueError),
         ([0], [math.nan], ValueError),

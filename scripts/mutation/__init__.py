@@ -1,0 +1,1 @@
+"""Random changes of the source, for `scripts/mutants.py --random`."""
