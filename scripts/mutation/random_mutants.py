@@ -33,8 +33,6 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "tests/unit/algo",
         "tests/property/test_returns.py",
         "tests/property/test_learner.py",
-        "tests/unit/learn",
-        "tests/unit/train/test_exactness.py",
     ),
     "data": (
         "tests/unit/data",
@@ -43,10 +41,10 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "tests/unit/collect/test_collector.py",
         "tests/property/test_learner.py",
     ),
-    "train": ("tests/unit/train", "tests/unit/observers", "tests/unit/config/test_effects.py"),
-    "env": ("tests/unit/env", "tests/unit/collect", "tests/unit/eval/test_plain_loop.py"),
-    "eval": ("tests/unit/eval", "tests/unit/report", "tests/e2e/test_agents.py"),
-    "run": ("tests/unit/run", "tests/unit/observers", "tests/unit/train/test_loop.py"),
+    "train": ("tests/unit/train", "tests/unit/observers/test_second_source.py"),
+    "env": ("tests/unit/env", "tests/unit/eval/test_plain_loop.py"),
+    "eval": ("tests/unit/eval",),
+    "run": ("tests/unit/run", "tests/unit/train/test_loop.py"),
 }
 #: Where tests may be that name a module.
 PLACES = ("tests/unit", "tests/property", "tests/oracle", "tests/e2e", "tests/fuzz")
