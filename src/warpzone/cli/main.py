@@ -13,6 +13,7 @@ from warpzone.cli.suggest import Parser
 #: `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
     "train": "train an agent",
+    "sweep": "search for settings: many runs, drawn and pruned by Optuna",
     "checkpoints": "list, inspect, verify, prune and migrate checkpoints",
     "dashboard": "look at runs in a browser",
     "agents": "list the agents that come with the package, and show their cards",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpzone import rom as roms
 from warpzone.cli.acting import AGENT, NETWORK
+from warpzone.cli.counts import positive
 
 if TYPE_CHECKING:
     from warpzone.play.player import Controller, Image, Session
@@ -40,11 +41,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--network", metavar="MODULE:CLASS", help=NETWORK)
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
-    parser.add_argument("--steps", type=_positive, help="stop after this many steps of 4 frames")
+    parser.add_argument("--steps", type=positive, help="stop after this many steps of 4 frames")
     parser.add_argument("--seed", type=int, default=0, help="of random play (default 0)")
-    parser.add_argument("--lanes", type=_positive, default=1, help="games side by side (random)")
+    parser.add_argument("--lanes", type=positive, default=1, help="games side by side (random)")
     parser.add_argument("--out", type=Path, metavar="FILE", help=".mp4, .gif; .png: last frame")
-    parser.add_argument("--scale", type=_positive, help="pixel size in the video")
+    parser.add_argument("--scale", type=positive, help="pixel size in the video")
     parser.add_argument("--terminal", action="store_true", help="watch in this terminal")
     parser.add_argument("--window", action="store_true", help="watch in a window (pygame)")
     parser.add_argument("--rom", help="eu, world or a file (default: the installed one)")
@@ -225,9 +226,3 @@ def _watched(frames: "Iterator[Image]", args: argparse.Namespace, window: Any) -
 
 def _name(path: Path | None) -> str | None:
     return None if path is None else str(path)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
-    return int(text)

@@ -14,7 +14,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Learning curves, stages, heat maps, videos, throughput and configuration of "
         "one or more runs, beside published results, in one file that needs no network. An "
         "evaluation of more stages is shown if it is in the run: "
-        "`warpzone eval RUN --stages all --json RUN/eval.json`.",
+        "`warpzone eval RUN --stages all --json RUN/eval.json`. The folder of a sweep or a "
+        "population has a report of its own.",
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a folder, a name, or `latest`")
     parser.add_argument(
@@ -36,11 +37,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     from warpzone.report.data import read_run, told_apart
-    from warpzone.report.page import make_page
-    from warpzone.run.files import write_text
+    from warpzone.report.page import make_page, make_search_page
+    from warpzone.report.search import is_search, search_sections
     from warpzone.run.reader import named_run
 
-    folders = [named_run(word, args.runs_dir) for word in args.runs]
+    folders = [
+        args.runs_dir / word if is_search(args.runs_dir / word) else named_run(word, args.runs_dir)
+        for word in args.runs
+    ]
     if args.out is None:
         name = folders[0].resolve().name if len(folders) == 1 else "report"
         args.out = Path(f"{name}.html")
@@ -50,6 +54,10 @@ def run(args: argparse.Namespace) -> int:
         raise FileNotFoundError(f"the folder {args.out.parent} does not exist")
     if args.embed_mb < 0:
         raise ValueError(f"--embed-mb must not be negative, and is {args.embed_mb}")
+    if any(map(is_search, folders)):
+        if len(folders) > 1:
+            raise ValueError("a sweep or a population is reported alone; give one folder")
+        return _write(make_search_page(*search_sections(folders[0])), args.out)
     runs = told_apart([read_run(folder) for folder in folders])
     image, program = None, None
     if not args.no_maps:
@@ -64,6 +72,12 @@ def run(args: argparse.Namespace) -> int:
     text = make_page(
         runs, args.out, rom=image, native=program, embed=int(args.embed_mb * 1_000_000)
     )
-    write_text(args.out, text)
-    print(f"{len(text) / 1e6:.1f} MB in {args.out}")
+    return _write(text, args.out)
+
+
+def _write(text: str, path: Path) -> int:
+    from warpzone.run.files import write_text
+
+    write_text(path, text)
+    print(f"{len(text) / 1e6:.1f} MB in {path}")
     return 0

@@ -96,6 +96,17 @@ class Field:
     kind: Any
     bounds: tuple[Bound, ...]
 
+    def problem(self, value: Any) -> str:
+        """What is wrong with a value by itself, in one sentence; empty if nothing is."""
+        if not _fits(value, self.kind):
+            return f"{flag(self.name)} must be {_describe(self.kind)}, not {value!r}"
+        if isinstance(value, float) and not isfinite(value):
+            return f"{flag(self.name)} must be finite, not {value}"
+        for bound in self.bounds:
+            if value is not None and not bound.allows(value):
+                return f"{flag(self.name)} {bound.demand(value)}"
+        return ""
+
 
 def flag(name: str) -> str:
     """A field's name on the command line."""
@@ -117,14 +128,8 @@ def out_of_bounds(config: Any) -> Iterator[Refusal]:
     """Fields that are wrong by themselves: of another type, not finite, or out of bounds."""
     section: Any = type(config)
     for field in annotated(section):
-        value = getattr(config, field.name)
-        fits = _fits(value, field.kind)
-        yield not fits, f"{flag(field.name)} must be {_describe(field.kind)}, not {value!r}"
-        finite = not isinstance(value, float) or isfinite(value)
-        yield not finite, f"{flag(field.name)} must be finite, not {value}"
-        for bound in field.bounds:
-            if value is not None:
-                yield not bound.allows(value), f"{flag(field.name)} {bound.demand(value)}"
+        problem = field.problem(getattr(config, field.name))
+        yield bool(problem), problem
 
 
 def _fits(value: object, kind: Any) -> bool:

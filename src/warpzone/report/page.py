@@ -32,10 +32,7 @@ def make_page(
 ) -> str:
     """The report as HTML. Without a ROM there are no maps. `embed`: bytes of videos inside."""
     title = f"warpzone: {', '.join(run.name for run in runs)}"
-    parts: list[Markup] = [
-        tag("h1", title),
-        tag("p", time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), class_="dim"),
-    ]
+    parts = _heading(title)
     parts += [
         section(f"{run.name} · {run.config.get('stages', '')}", sections.overview(run))
         for run in runs
@@ -47,7 +44,18 @@ def make_page(
     parts.append(sections.speed(runs))
     parts.append(sections.published(runs))
     parts.append(sections.configuration(runs))
-    parts.append(tag("footer", tag("p", f"Made by warpzone {warpzone.__version__}.")))
+    return whole_page(title, parts)
+
+
+def make_search_page(name: str, sections_of: Sequence[Markup]) -> str:
+    """The report of a sweep or a population as HTML."""
+    title = f"warpzone: {name}"
+    return whole_page(title, [*_heading(title), *sections_of])
+
+
+def whole_page(title: str, parts: Sequence[Markup]) -> str:
+    """Everything around the parts."""
+    foot = tag("footer", tag("p", f"Made by warpzone {warpzone.__version__}."))
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -56,7 +64,12 @@ def make_page(
         tag("title", title),
         tag("style", Markup(CSS)),
     )
-    return "<!doctype html>\n" + tag("html", head, tag("body", *parts), lang="en") + "\n"
+    return "<!doctype html>\n" + tag("html", head, tag("body", *parts, foot), lang="en") + "\n"
+
+
+def _heading(title: str) -> list[Markup]:
+    now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    return [tag("h1", title), tag("p", now, class_="dim")]
 
 
 def _maps(run: RunData, rom: bytes | None, native: _engine.NativeProgram | None) -> Markup:

@@ -35,6 +35,7 @@ td.mark, tr.mark td { background:var(--mark); } .map { overflow-x:auto; }
 @media (min-width:700px) { .map img { max-width:100%; image-rendering:auto; }
   .map:has(:checked) img { max-width:none; image-rendering:pixelated; } }
 @media (max-width:699px) { .map label { display:none; } }
+pre { overflow-x:auto; background:var(--mark); padding:.6rem; border-radius:6px; }
 video { max-width:100%; border-radius:6px; } details > summary { cursor:pointer; }
 .videos { display:grid; gap:1rem; grid-template-columns:repeat(auto-fit, minmax(18rem, 1fr)); }
 footer { color:var(--dim); font-size:.85rem; }

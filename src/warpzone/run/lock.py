@@ -12,6 +12,10 @@ from warpzone.run.files import open_plain
 LOCK = ".lock"
 
 
+class BusyError(ConfigError):
+    """Another process is training in the folder."""
+
+
 class RunLock:
     """Held until it is closed or the process ends, in any way."""
 
@@ -21,7 +25,7 @@ class RunLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self._file.close()
-            raise ConfigError(f"another process is training the run {folder}") from error
+            raise BusyError(f"another process is training the run {folder}") from error
         except OSError:
             # A file system without locks: training goes on without one.
             return

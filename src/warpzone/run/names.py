@@ -53,3 +53,8 @@ STATE = "state.json"
 WALL = "wall"
 WALL_PICTURES = "latest.bin"
 WALL_WANTED = "wanted"
+
+#: In the folder of a sweep or a population: what it is and what it found. Its runs are in folders
+#: below it.
+SWEEP = "sweep.json"
+POPULATION = "population.json"

@@ -3,11 +3,11 @@
 import json
 import re
 import shutil
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from html_pages import EVIL, read
 from tiny_runs import tiny
 
 from warpzone import rom as roms
@@ -18,38 +18,6 @@ from warpzone.report.data import read_run, told_apart
 from warpzone.report.html import Markup, table, tag
 from warpzone.report.page import make_page
 from warpzone.report.published import RESULTS, SOURCES
-
-EVIL = '"><script>alert(1)</script>'
-
-
-class Reader(HTMLParser):
-    """Checks that elements close in order, and keeps them."""
-
-    void = ("img", "input", "meta")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
-        if tag not in self.void:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-
-def read(page: str) -> Reader:
-    reader = Reader()
-    reader.feed(page)
-    assert reader.open == []
-    return reader
 
 
 def metric(step: int, **changes: Any) -> dict[str, Any]:
