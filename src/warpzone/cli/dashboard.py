@@ -20,8 +20,10 @@ def add_parser(subparsers: Any) -> None:
         description="Serves a page about runs, live ones and old ones, from their folders alone. "
         "Commands, and looking from other machines, need the token that it prints.",
     )
-    parser.add_argument("folder", nargs="?", help="folder of all runs, or one run (default: runs)")
-    parser.add_argument("--runs-dir", metavar="FOLDER", help="the same folder, as a flag")
+    parser.add_argument(
+        "folder", nargs="?", help="folder of all runs, or one run or its name (default: runs)"
+    )
+    parser.add_argument("--runs-dir", metavar="FOLDER", help="where runs are (default: runs)")
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)"
     )
@@ -41,14 +43,17 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from warpzone.run.reader import is_run, named_run
+
     if sentence := missing():
         return _fail(sentence, 1)
     if not 1 <= args.port <= 65535:
         return _fail(f"--port must be in 1..65535, and is {args.port}", 2)
-    if args.folder is not None and args.runs_dir is not None:
-        return _fail("the folder of runs is given twice; give it once", 2)
     given = args.folder or args.runs_dir
-    folder = Path(given or "runs")
+    folder = named_run(args.folder, Path(args.runs_dir or "runs")) if args.folder else None
+    if folder is not None and args.runs_dir is not None and not is_run(folder):
+        return _fail("the folder of runs is given twice; give it once", 2)
+    folder = folder or Path(given or "runs")
     if not folder.is_dir():
         if given not in (None, "runs"):
             return _fail(f"there is no folder {folder}", 2)

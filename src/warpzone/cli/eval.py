@@ -116,7 +116,8 @@ def run(args: argparse.Namespace) -> int:
         write_json(args.json, as_document(outcomes, about))
     if args.parquet:
         write_parquet(args.parquet, outcomes, about)
-    _console().print(as_table(summarize(outcomes), found.title))
+    console = _console()
+    console.print(as_table(summarize(outcomes), found.title, console.width))
     for policy in policies:
         clears, episodes, low, high = overall(outcomes, policy)
         print(

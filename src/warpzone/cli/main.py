@@ -25,6 +25,7 @@ COMMANDS = {
     "play": "play a stage or a movie: an agent, scripted, random or by keyboard",
     "bench": "measure speed, as JSON",
     "doctor": "check this installation and say what to do about each problem",
+    "completion": "a script that completes commands, flags and values in your shell",
 }
 #: Commands that load PyTorch or the ROM before they can say anything else.
 SLOW_TO_START = ("train", "eval", "video", "map", "report", "play", "bench", "doctor")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.table import Table
 
 from warpzone.eval.cases import Outcome
@@ -16,6 +17,9 @@ from warpzone.run.files import write_atomically, write_text
 
 if TYPE_CHECKING:
     from warpzone.eval.whole_game import Game
+#: Columns of a terminal that the whole table needs, and what a narrower one is not shown.
+WIDE = 110
+LEFT_OUT = ("furthest x", "time left", "return")
 
 
 def as_document(outcomes: Sequence[Outcome], about: dict[str, Any]) -> dict[str, Any]:
@@ -58,20 +62,24 @@ def write_parquet(
     write_atomically(path, lambda temporary: parquet.write_table(table, temporary))
 
 
-def as_table(rows: Sequence[StageSummary], title: str) -> Table:
-    """For a terminal."""
+def as_table(rows: Sequence[StageSummary], title: str, width: int = WIDE) -> Table:
+    """For a terminal of so many columns; a narrow one is shown less, and all of that."""
+    narrow = width < WIDE
     table = Table(title=title, title_justify="left")
+    if narrow:
+        table.box, table.padding, table.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
     table.add_column("stage")
     table.add_column("policy")
-    for name in ("clears", "rate", "95 %", "furthest x", "median x", "time left", "return"):
-        table.add_column(name, justify="right")
+    numbers = ("clears", "rate", "95 %", "furthest x", "median x", "time left", "return")
+    left_out = LEFT_OUT if narrow else ()
+    for name in numbers:
+        if name not in left_out:
+            table.add_column(name, justify="right")
     table.add_column("fails at")
     stage = ""
     for row in rows:
         colour = "green" if row.clear_rate >= 0.9 else "yellow" if row.clears else "red"
-        table.add_row(
-            row.stage if row.stage != stage else "",
-            row.policy,
+        cells = (
             f"{row.clears}/{row.episodes}",
             f"[{colour}]{row.clear_rate:.0%}[/{colour}]",
             f"{row.low:.0%}-{row.high:.0%}",
@@ -79,8 +87,9 @@ def as_table(rows: Sequence[StageSummary], title: str) -> Table:
             f"{row.median_x:.0f}",
             "" if row.mean_time_left is None else f"{row.mean_time_left:.0f}",
             f"{row.mean_return:.1f}",
-            _failing(row),
         )
+        shown = [cell for name, cell in zip(numbers, cells, strict=True) if name not in left_out]
+        table.add_row(row.stage if row.stage != stage else "", row.policy, *shown, _failing(row))
         stage = row.stage
     return table
 

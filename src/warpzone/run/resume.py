@@ -11,7 +11,7 @@ from warpzone.run.checkpoints import SUFFIXES, Checkpoint, Checkpoints
 from warpzone.run.folder import RunFolder, load_config
 from warpzone.run.matching import compare
 from warpzone.run.names import CHECKPOINTS, CONFIG
-from warpzone.run.reader import Say, folders, latest_run
+from warpzone.run.reader import Say, folders, latest_run, named_run
 from warpzone.run.sidecar import NAME, SIDECAR_SUFFIX, CheckpointError, read_sidecar
 
 
@@ -49,7 +49,7 @@ def find_start(config: TrainConfig, say: Say, without: Collection[Path] = ()) ->
         if folder is None or not (folder / CONFIG).is_file():
             raise ConfigError(f"--resume latest: there is no run {folder or root_of(config)}")
         return _go_on(folder, config, say, without, must=True)
-    return _from_path(Path(config.resume), own, config, say, without)
+    return _from_path(_asked(config), own, config, say, without)
 
 
 def saved_config(config: TrainConfig) -> TrainConfig | None:
@@ -61,7 +61,7 @@ def saved_config(config: TrainConfig) -> TrainConfig | None:
         if folder is None or not (folder / CONFIG).is_file():
             return None
         return load_config(folder).replace(runs_dir=str(folder.parent), run_name=folder.name)
-    path = Path(config.resume)
+    path = _asked(config)
     if (path / CONFIG).is_file():
         saved = load_config(path)
     else:
@@ -70,6 +70,11 @@ def saved_config(config: TrainConfig) -> TrainConfig | None:
             return None
         saved = found.sidecar.train_config()
     return saved.replace(runs_dir=config.runs_dir, run_name=config.run_name)
+
+
+def _asked(config: TrainConfig) -> Path:
+    """What `config.resume` names: a path, or a run in the folder of runs."""
+    return named_run(config.resume, Path(config.runs_dir))
 
 
 def root_of(config: TrainConfig) -> Path:

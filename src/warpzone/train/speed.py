@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ def forecast(config: TrainConfig, device: torch.device) -> str:
     rate = speeds.together(config, device)
     text = (
         f"{_duration(config.max_steps / rate)} for {config.max_steps:,} steps at about "
-        f"{rate:,.0f} steps/s (measured alone for a moment: engine {speeds.engine:,.0f}, "
+        f"{rate:,.0f} steps/s (measured for a moment {_load()}: engine {speeds.engine:,.0f}, "
         f"inference {speeds.inference:,.0f}, learning {speeds.learning:,.0f} steps/s)"
     )
     if config.max_time:
@@ -65,6 +66,13 @@ def forecast(config: TrainConfig, device: torch.device) -> str:
         text += f"; stops once {config.clears_to_stop} of {config.most_clears} start delays are "
         text += "cleared"
     return text
+
+
+def _load() -> str:
+    """How busy the machine was: a prediction is of a machine that stays so."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    load = os.getloadavg()[0]
+    return f"beside a load of {load:.1f} on {cores or 1} cores"
 
 
 def measure(config: TrainConfig, device: torch.device) -> Speeds:

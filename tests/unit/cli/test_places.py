@@ -52,6 +52,35 @@ def test_the_dashboard_takes_one_folder(runs: Path, capsys: OUT) -> None:
     )
 
 
+@pytest.mark.parametrize("where", [["--runs-dir"], []])
+def test_the_dashboard_of_a_run_by_its_name(
+    runs: Path, here: Path, where: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Any] = []
+
+    def record(settings: Any) -> int:
+        served.append(settings)
+        return 0
+
+    monkeypatch.setattr(serve, "serve", record)
+    if not where:
+        (here / "runs").symlink_to(runs)
+    assert main(["dashboard", "mine", *where, *([str(runs)] if where else [])]) == 0
+    assert [settings.folder.resolve() for settings in served] == [runs / "mine"]
+
+
+def test_a_run_is_resumed_by_its_name(runs: Path, here: Path) -> None:
+    from warpzone.config import TrainConfig
+    from warpzone.run.resume import find_start, saved_config
+
+    asked = TrainConfig(resume="mine", runs_dir=str(runs))
+    saved = saved_config(asked)
+    assert saved is not None
+    assert saved.size == 36
+    start = find_start(saved.replace(resume="mine", runs_dir=str(runs)), lambda _: None)
+    assert start.folder == runs / "mine"
+
+
 def test_checkpoints_of_a_run_by_its_name(runs: Path, here: Path, capsys: OUT) -> None:
     where = ["--runs-dir", str(runs)]
     for words in (["list", "mine"], ["list", "latest"], ["list"]):

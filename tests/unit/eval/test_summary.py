@@ -89,3 +89,18 @@ def test_table_has_every_row() -> None:
     assert "2/2" in text
     assert "1 stuck" in text
     assert text.count("1-2") == 1
+
+
+def test_a_narrow_table_fits_a_terminal_of_80_columns() -> None:
+    """Nothing is cut: what is left out is left out by name."""
+    crowd = [outcome("8-4", delay, "stuck", 3000, "sampled") for delay in range(100)]
+    for width in (80, 120):
+        console = Console(file=io.StringIO(), width=width)
+        console.print(as_table(summarize([*OUTCOMES, *crowd]), "an agent", width))
+        text = console.file.getvalue()  # type: ignore[attr-defined]
+        assert "…" not in text
+        assert max(map(len, text.splitlines())) <= width
+        rows = [line for line in text.splitlines() if "argmax" in line or "sampled" in line]
+        assert len(rows) == 4
+        assert "x~2976 (100), 100 stuck" in rows[-1]
+        assert ("furthest x" in text) == (width == 120)

@@ -1,5 +1,6 @@
 """Counting memory without allocating it, and refusing what cannot be had."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from warpzone.config import ConfigError, TrainConfig  # noqa: E402
 from warpzone.env.actions import action_table  # noqa: E402
 from warpzone.model.agent import Agent  # noqa: E402
 from warpzone.model.spec import model_spec  # noqa: E402
-from warpzone.train import estimate  # noqa: E402
+from warpzone.train import estimate, speed  # noqa: E402
 from warpzone.train.speed import Speeds, _learning  # noqa: E402
 
 SMALL = TrainConfig(
@@ -105,3 +106,11 @@ def test_parts_share_a_cpu_and_overlap_beside_a_gpu() -> None:
     assert speeds.together(SMALL, CUDA) == pytest.approx(25.0)
     assert speeds.together(SMALL.replace(overlap_collect=True), CUDA) == pytest.approx(50.0)
     assert speeds.together(SMALL.replace(groups=1), CUDA) == pytest.approx(20.0)
+
+
+def test_a_prediction_says_under_what_load_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (3.25, 9.0, 9.0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(speed, "measure", lambda *_: speed.Speeds(100.0, 100.0, 100.0))
+    text = speed.forecast(SMALL, CPU)
+    assert "(measured for a moment beside a load of 3.2 on 2 cores: engine 100" in text
