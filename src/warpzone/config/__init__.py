@@ -22,6 +22,7 @@ from warpzone.config import (
     network,
     play,
     plugins,
+    replay,
     reward,
     starts,
 )
@@ -81,6 +82,7 @@ def _rules(config: TrainConfig) -> Iterator[Refusal]:
     yield from reward.refusals(config)
     yield from network.refusals(config)
     yield from algorithm.refusals(config)
+    yield from replay.refusals(config)
     yield from plugins.refusals(config)
     yield from dashboard.refusals(config)
     yield from adaptive.refusals(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -23,13 +24,37 @@ class Change(NamedTuple):
 class Augmentation:
     """Shifts and brightens observations at random, the same for all frames of a stack."""
 
-    def __init__(self, config: TrainConfig, device: torch.device) -> None:
+    def __init__(
+        self, config: TrainConfig, device: torch.device, *, ahead: bool | None = None
+    ) -> None:
+        """ahead: numbers are drawn before an optimiser step, by `prepare`; the default on CUDA."""
         self.shift = config.augment_shift
         self.brightness = config.augment_brightness
         self._colors = 3 if config.color else 1
         self._device = device
-        # On CUDA the device's own generator is used, which recorded graphs know how to advance.
-        self._cpu = generator(config.seed, "augment") if device.type == "cpu" else None
+        # The device's own generator belongs to the actors, which draw from another thread and
+        # another stream with --overlap-collect. A recorded graph cannot draw from the host, so it
+        # reads numbers that were drawn for it, always from the same memory.
+        self._random = generator(config.seed, "augment")
+        self._ahead = device.type == "cuda" if ahead is None else ahead
+        self._drawn = torch.zeros(0, device=device)
+        self._at = 0
+
+    def prepare(self, counts: Sequence[int]) -> None:
+        """Draws the numbers of one optimiser step, whose minibatches have so many observations or
+        lanes. The first step must be the largest."""
+        parts = 2 * bool(self.shift) + bool(self.brightness)
+        if not self._ahead or parts == 0:
+            return
+        drawn = torch.cat([self._rand(count) for count in counts for _ in range(parts)])
+        if len(self._drawn) == 0:
+            self._drawn = torch.zeros_like(drawn, device=self._device)
+        self._drawn[: len(drawn)].copy_(drawn)
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Starts again with the numbers that were prepared: recording a step runs it repeatedly."""
+        self._at = 0
 
     def draw(self, count: int) -> Change | None:
         """A change for each of so many observations or lanes; None if nothing is to be done."""
@@ -55,12 +80,12 @@ class Augmentation:
 
     def state_dict(self) -> dict[str, Tensor]:
         """State of the random generator."""
-        return {} if self._cpu is None else {"random": self._cpu.get_state()}
+        return {"random": self._random.get_state()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Restores `state_dict`."""
-        if self._cpu is not None and "random" in state:
-            self._cpu.set_state(state["random"])
+        if "random" in state:
+            self._random.set_state(state["random"])
 
     def _changed(self, obs: Tensor, change: Change) -> Tensor:
         count, frames, rows, columns = obs.shape
@@ -76,7 +101,15 @@ class Augmentation:
         return (self._uniform(count) * (2 * self.shift + 1)).long() - self.shift
 
     def _uniform(self, count: int) -> Tensor:
-        return torch.rand(count, generator=self._cpu, device=self._device)
+        if not self._ahead:
+            return self._rand(count).to(self._device)
+        self._at += count
+        if self._at > len(self._drawn):
+            raise RuntimeError("more numbers are asked for than were prepared")
+        return self._drawn[self._at - count : self._at]
+
+    def _rand(self, count: int) -> Tensor:
+        return torch.rand(count, generator=self._random)
 
 
 def _shifted(obs: Tensor, shifts: tuple[Tensor, Tensor]) -> Tensor:

@@ -188,6 +188,7 @@ class Learner:
             order = self._orders.draw(epoch, total)
             for index in torch.split(order, len(self._index)):
                 self._index.copy_(index)
+                self._augment(torch.split(self._index, self._piece))
                 self._steps.run(rollout.frames, step)
             if self._stopped():
                 break
@@ -225,6 +226,7 @@ class Learner:
         )
         errors: list[Tensor] = []
         for pieces in self._pieces(torch.arange(batches.total, device=self.device)):
+            self._augment(pieces)
             errors += self._optimise(batches, pieces, self._replayed_sums)
         replaying.learned(batch, torch.cat(errors, 1))
 
@@ -234,10 +236,14 @@ class Learner:
         starts = range(0, len(minibatches), self.config.grad_accum)
         return [minibatches[start : start + self.config.grad_accum] for start in starts]
 
+    def _augment(self, pieces: Sequence[Tensor]) -> None:
+        self.network.augmentation.prepare([len(index) for index in pieces])
+
     # --- the optimiser step ---------------------------------------------------------------------
     def _optimise(self, batches: Batches, pieces: Sequence[Tensor], sums: Tensor) -> list[Tensor]:
         """One optimiser step from minibatches, whose gradients add up. Returns their value
         errors."""
+        self.network.augmentation.rewind()
         changes = [self.network.augmentation.draw(len(index)) for index in pieces]
         whole = self._whole(batches, pieces, changes) if len(pieces) > 1 else None
         errors = []

@@ -37,6 +37,7 @@ def replay_spec(config: TrainConfig, agent: Agent) -> ReplaySpec:
             alpha=config.per_alpha,
             beta=BetaSchedule(config.per_beta, config.per_beta_final),
             sample_interval=config.per_sample_interval,
+            max_interval=config.per_interval_max,
             min_segments=min(config.per_segments, segment.capacity(memory)),
             device_sampler=config.per_gpu_sample,
             fallback_ms=config.per_gpu_sample_fallback_ms or None,
@@ -75,6 +76,7 @@ class Replaying:
     def learned(self, batch: SegmentBatch, errors: Tensor) -> None:
         """Sets priorities from the value errors [steps, segments] of a batch."""
         self.replay.update_priorities(batch, segment_priorities(errors))
+        self.replay.interval.observe(errors)
 
     def metrics(self) -> dict[str, float]:
         """Numbers for the metrics row."""
@@ -94,6 +96,7 @@ class Replaying:
             "replay_sample_gather_ms": stats.gather_ms,
             "replay_sample_copy_ms": stats.copy_ms,
             "replay_gpu_sample": float(stats.on_device),
+            "replay_interval": float(self.replay.interval.value),
         }
 
     def stat_line(self) -> str:

@@ -142,10 +142,11 @@ FIELDS: tuple[Field, ...] = (
         ("replay_sample_gather_ms", "Of these: gathering them.", ""),
         ("replay_sample_copy_ms", "Of these: moving them to the device.", ""),
         ("replay_gpu_sample", "1 if segments are chosen on the device.", "0 with `--per-gpu-sample`: it fell back."),
+        ("replay_interval", "Updates from one replayed batch to the next; follows TD errors with `--per-interval-max`.", "At its maximum for long: the replay teaches nothing new."),
         ("replay_loss_policy", "Policy loss of replayed minibatches; 0 in updates that replay nothing.", ""),
         ("replay_loss_value", "Value loss of replayed minibatches.", ""),
         ("replay_approx_kl", "How far the policy is from the one that played the segments.", "Above 1: segments are too old."),
-        whole=("replay_push_total", "replay_sample_total", "replay_gpu_sample"),
+        whole=("replay_push_total", "replay_sample_total", "replay_gpu_sample", "replay_interval"),
     ),
     *_group(
         "machine",

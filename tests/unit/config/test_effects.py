@@ -154,6 +154,7 @@ REPLAY = {
     "per_beta": to(1.0, WEIGHTS, **PER).unless(per=False),
     "per_beta_final": to(0.0, WEIGHTS, **PER).unless(per=False),
     "per_sample_interval": to(2, WEIGHTS, **PER).unless(per=False),
+    "per_interval_max": to(4, WEIGHTS, **PER, rollout_steps=8, minibatch=8).unless(per=False),
     "per_memory_gb": to(0.02, row("replay_fill_rate"), **PER).unless(per=False),
     "per_segments": to(2, WEIGHTS, **PER).unless(per=False),
     "per_burn_in": to(8, WEIGHTS, **PER).unless(per=False),

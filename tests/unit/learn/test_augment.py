@@ -1,9 +1,12 @@
 """Augmentation: what moves moves as a whole, and nothing does by default."""
 
+import pytest
 import torch
-from tiny_runs import CPU, tiny
+from reference_replay import ToyLanes
+from tiny_runs import CPU, make_agent, tiny
 
 from warpzone.learn.augment import Augmentation
+from warpzone.learn.learner import Learner
 
 
 def pictures(*shape: int) -> torch.Tensor:
@@ -73,3 +76,38 @@ def test_random_numbers_can_be_saved() -> None:
     steps(first, obs)
     second.load_state_dict(first.state_dict())
     assert torch.equal(steps(first, obs), steps(second, obs))
+
+
+def test_numbers_drawn_ahead_are_those_drawn_in_place() -> None:
+    """As on CUDA, where another thread uses the device's generator: none but its own is touched,
+    a step that is recorded repeatedly sees the same numbers, and the next one sees others."""
+    config = tiny(augment_shift=3, augment_brightness=0.5)
+    place, ahead = Augmentation(config, CPU), Augmentation(config, CPU, ahead=True)
+    everyone = torch.get_rng_state()
+    for counts in ((6, 2), (5, 1), (1,)):
+        ahead.prepare(counts)
+        expected = [place.draw(count) for count in counts]
+        for _ in range(3):
+            ahead.rewind()
+            for count, wanted in zip(counts, expected, strict=True):
+                assert repr(ahead.draw(count)) == repr(wanted)
+    assert torch.equal(torch.get_rng_state(), everyone)
+    assert torch.equal(ahead.state_dict()["random"], place.state_dict()["random"])
+    with pytest.raises(RuntimeError, match="more numbers are asked for"):
+        for _ in range(9):
+            ahead.draw(6)
+
+
+def test_a_learner_with_numbers_drawn_ahead_learns_the_same() -> None:
+    weights = []
+    for ahead in (False, True):
+        config = tiny(augment_shift=2, algo="vtrace", per=True, per_memory_gb=0.001, per_segments=3)
+        config = config.replace(grad_accum=2, minibatch=8)
+        agent = make_agent(config)
+        learner = Learner(config, agent, CPU)
+        learner.network.augmentation = Augmentation(config, CPU, ahead=ahead)
+        toy = ToyLanes(4, config.frame_stack, agent.spec.actions, seed=0, picture=config.picture)
+        for _ in range(2):
+            learner.update(toy.rollout(config.rollout_steps)[0], 0.0)
+        weights.append([part.tolist() for part in agent.parameters()])
+    assert weights[0] == weights[1]

@@ -1,5 +1,6 @@
 """Replay in training: what is stored, when it is learned from, and that it is the same lesson."""
 
+import itertools
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,24 @@ def test_every_update_stores_and_every_third_replays(tmp_path: Path) -> None:
     assert lines
     assert "unique=" in lines[0]
     assert "avg_unique=" in lines[0]
+
+
+def test_the_interval_follows_the_errors(tmp_path: Path) -> None:
+    """Samples are as far apart as the interval of the update before says."""
+    changes = overrides(per_interval_max=4, per_segments=2)
+    _, shown = learn(tmp_path, max_steps=20 * 32, **changes)
+    intervals = [int(row["replay_interval"]) for row in shown.rows]
+    assert set(intervals) <= {1, 2, 4}
+    assert len(set(intervals)) > 1
+    totals = [0, *(int(row["replay_sample_total"]) for row in shown.rows)]
+    sampled = [update for update in range(1, 21) if totals[update] > totals[update - 1]]
+    for last, following in itertools.pairwise(sampled):
+        assert following - last == intervals[last - 1]
+
+
+def test_an_interval_below_the_least_is_refused() -> None:
+    with pytest.raises(ConfigError, match="--per-interval-max 2 is below --per-sample-interval 3"):
+        replaying(per_sample_interval=3, per_interval_max=2)
 
 
 @pytest.mark.parametrize("updates", [1, 2])

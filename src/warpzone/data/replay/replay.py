@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from warpzone.data.replay.interval import Interval
 from warpzone.data.replay.sampler import (
     PATIENCE,
     BetaSchedule,
@@ -42,6 +43,8 @@ class ReplaySpec:
     epsilon: float = 1e-3
     #: Samples are due at every N-th push.
     sample_interval: int = 1
+    #: Above that, the interval follows the variance of TD errors, up to this.
+    max_interval: int = 0
     #: Segments that must be there before samples are due.
     min_segments: int = 1
     #: Draw on the storage's device instead of the CPU.
@@ -108,6 +111,8 @@ class Replay:
         self.pushes = 0
         self.samples = 0
         self.sampler: TreeSampler | ScanSampler = self._make_sampler(spec.device_sampler)
+        self.interval = Interval(spec.sample_interval, spec.max_interval)
+        self._sampled_at = 0
         self._guard = SlowGuard(spec.fallback_ms)
         self._now = now
         self._clock = self._make_clock()
@@ -129,7 +134,10 @@ class Replay:
     @property
     def due(self) -> bool:
         """Whether the latest push is one after which to sample."""
-        on_turn = self.pushes > 0 and self.pushes % self.spec.sample_interval == 0
+        if self.interval.adaptive:
+            on_turn = self.pushes - self._sampled_at >= self.interval.value
+        else:
+            on_turn = self.pushes > 0 and self.pushes % self.spec.sample_interval == 0
         return on_turn and self.size >= self.spec.min_segments
 
     def push(self, rollout: Rollout) -> Tensor:
@@ -143,6 +151,7 @@ class Replay:
         """`count` segments, at a share of the run in [0, 1]."""
         if self.size == 0:
             raise ValueError("there is nothing to replay yet")
+        self._sampled_at = self.pushes
         self._clock.lap("begin")
         slots, probability = self.sampler.sample(count, self.size)
         weights = importance_weights(probability, self.size, self.spec.beta(progress))
@@ -210,6 +219,8 @@ class Replay:
             "device_sampler": self.spec.device_sampler,
             "pushes": self.pushes,
             "samples": self.samples,
+            "sampled_at": self._sampled_at,
+            "interval": self.interval.state_dict(),
             "slow": self._guard.slow,
             "unique": torch.stack([self._unique_last.double(), self._unique_sum]).cpu(),
         }
@@ -230,6 +241,10 @@ class Replay:
             self.sampler.take_weights(state["sampler"])
         self.pushes = int(state["pushes"])
         self.samples = int(state["samples"])
+        # States of before have neither; their interval was fixed.
+        self._sampled_at = int(state.get("sampled_at", self.pushes))
+        if "interval" in state:
+            self.interval.load_state_dict(state["interval"])
         last, total = state["unique"].to(self.sampler.device)
         self._unique_last, self._unique_sum = last.float(), total
 
