@@ -32,6 +32,9 @@ def add_parser(subparsers: Any) -> None:
         "--control", action="store_true", help="allow commands to live runs, with the token"
     )
     parser.add_argument(
+        "--metrics", action="store_true", help="serve /metrics for Prometheus as well"
+    )
+    parser.add_argument(
         "--allow-host",
         action="append",
         default=[],
@@ -67,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
         host=args.host,
         port=args.port,
         control=args.control,
+        metrics=args.metrics,
         names=tuple(args.allow_host),
         with_parent=args.with_parent,
     )

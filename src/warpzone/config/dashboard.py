@@ -29,6 +29,8 @@ class DashboardConfig:
     """Port of the dashboard; 0 takes a free one."""
     control: bool = False
     """Let the dashboard pause, save, stop and change the run, with the token printed at start."""
+    dashboard_metrics: bool = False
+    """Let the dashboard serve /metrics for Prometheus as well."""
     wall_lanes: Annotated[int, AtLeast(0), AtMost(64)] = 16
     """Lanes whose pictures the dashboard can show; 0 shows none."""
     wall_rate: Annotated[float, Above(0), AtMost(30)] = 15.0
@@ -54,4 +56,8 @@ def refusals(config: DashboardConfig) -> Iterator[Refusal]:
     yield (
         config.control and not config.dashboard,
         "--control is about the dashboard; add --dashboard",
+    )
+    yield (
+        config.dashboard_metrics and not config.dashboard,
+        "--dashboard-metrics is about the dashboard; add --dashboard",
     )

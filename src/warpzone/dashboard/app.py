@@ -15,6 +15,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response, WebSocket
 from fastapi.responses import StreamingResponse
 
+from warpzone.dashboard import exposition
 from warpzone.dashboard.access import Access
 from warpzone.dashboard.catalogue import Catalogue
 from warpzone.dashboard.hub import Hub
@@ -79,8 +80,8 @@ class Doorman:
             await self.app(scope, receive, _with_headers(send))
 
 
-def make_app(folder: Path, access: Access) -> Application:
-    """The application for a folder of runs."""
+def make_app(folder: Path, access: Access, *, metrics: bool = False) -> Application:
+    """The application for a folder of runs; with `/metrics` if wanted."""
     hub = Hub(Catalogue(folder.resolve()))
     assets = {
         path.name: (path.read_bytes(), TYPES[path.suffix])
@@ -117,16 +118,35 @@ def make_app(folder: Path, access: Access) -> Application:
     async def health() -> Response:
         return Response("ok\n", media_type="text/plain")
 
+    def refused(request: Request) -> Response | None:
+        """The answer to a request without the token where looking needs one."""
+        if not access.closed:
+            return None
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        try:
+            right = access.right_token(token, who(*ends(request.scope)))
+        except GoneError:
+            right = False
+        return None if right else Response("a token is needed\n", 403, media_type="text/plain")
+
+    if metrics:
+        scraping = asyncio.Lock()
+
+        @app.get("/metrics")
+        async def exposed(request: Request) -> Response:
+            if (refusal := refused(request)) is not None:
+                return refusal
+            newest = list(hub.catalogue.paths.values())[: exposition.MOST_RUNS]
+            runs = [(path, hub.catalogue.config(path)) for path in newest]
+            # One at a time: who asks often waits for the others.
+            async with scraping:
+                text = await asyncio.to_thread(exposition.expose, runs)
+            return Response(text, media_type=exposition.TYPE)
+
     @app.get("/video/{run}/{name}")
     async def video(run: str, name: str, request: Request) -> Response:
-        if access.closed:
-            token = request.headers.get("authorization", "").removeprefix("Bearer ")
-            try:
-                right = access.right_token(token, who(*ends(request.scope)))
-            except GoneError:
-                right = False
-            if not right:
-                return Response("a token is needed\n", 403, media_type="text/plain")
+        if (refusal := refused(request)) is not None:
+            return refusal
         data = hub.catalogue.get(run)
         # Only files that the server has listed: no path is built from input.
         listed = None if data is None else data.video_names.get(name)

@@ -29,6 +29,8 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8765
     control: bool = False
+    #: Whether `/metrics` is served.
+    metrics: bool = False
     names: tuple[str, ...] = field(default=())
     #: Whether the process ends when its standard input does.
     with_parent: bool = False
@@ -41,7 +43,7 @@ def serve(settings: Settings) -> int:
     token = given or secrets.token_urlsafe(24)
     access = Access(settings.host, control=settings.control, token=token, names=settings.names)
     config = uvicorn.Config(
-        make_app(settings.folder, access),
+        make_app(settings.folder, access, metrics=settings.metrics),
         host=settings.host,
         port=settings.port,
         http=GuardedProtocol,

@@ -37,6 +37,7 @@ class DashboardObserver(Observer):
         self.host = config.dashboard_host
         self.port = _free_port(self.host, config.dashboard_port)
         self.control = config.control
+        self.metrics = config.dashboard_metrics
         self.process: subprocess.Popen[bytes] | None = None
         self._over = threading.Event()
         #: Waits for the server, so that training need not.
@@ -46,6 +47,7 @@ class DashboardObserver(Observer):
         words = [sys.executable, "-m", "warpzone.cli.main", "dashboard", run.config.runs_dir]
         words += ["--host", self.host, "--port", str(self.port), "--with-parent"]
         words += ["--control"] if self.control else []
+        words += ["--metrics"] if self.metrics else []
         logs = run.folder.path / "logs"
         logs.mkdir(exist_ok=True)
         with (logs / LOG).open("ab") as log:

@@ -195,6 +195,7 @@ DASHBOARD = {
     "dashboard_host": to("127.0.0.2", parts.dashboard, **SHOWN).unless(dashboard=False),
     "dashboard_port": to(parts.free_port(), parts.dashboard, **SHOWN).unless(dashboard=False),
     "control": to(True, parts.dashboard, **SHOWN),
+    "dashboard_metrics": to(True, parts.dashboard, **SHOWN),
     "wall_lanes": to(1, parts.wall, wall_lanes=2),
     "wall_rate": to(3.0, parts.wall, wall_lanes=2).unless(wall_lanes=0),
 }
