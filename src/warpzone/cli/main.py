@@ -80,6 +80,10 @@ def _run(args: argparse.Namespace) -> int:
         print(f"warpzone {args.command}: {_sentence(error)}", file=sys.stderr)
         # Wrong usage, or a failure of correct usage.
         return 2 if isinstance(error, ValueError) else 1
+    except MemoryError as error:
+        text = f" ({error})" if str(error) else ""
+        print(f"warpzone {args.command}: memory ran out{text}.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 

@@ -87,7 +87,7 @@ def _train(config: TrainConfig, webhook: Webhook | None, ending: Ending) -> int:
     from warpzone.run.sidecar import CheckpointError
     from warpzone.train.device import choose_device
     from warpzone.train.estimate import refuse_impossible
-    from warpzone.train.ladder import out_of_memory
+    from warpzone.train.ladder import MEMORY_ERRORS, out_of_memory, shortage
     from warpzone.train.session import train
     from warpzone.train.stopping import Interrupted, signals
 
@@ -108,14 +108,13 @@ def _train(config: TrainConfig, webhook: Webhook | None, ending: Ending) -> int:
     except ConfigError as error:
         ending.failed(str(error))
         raise
-    except (OSError, SafetensorError) as error:
-        return _fail(ending.failed(_unwritable(error, config, ending.run)), 1)
-    except (RuntimeError, MemoryError) as error:
-        if not out_of_memory(error):
+    except (*MEMORY_ERRORS, SafetensorError) as error:
+        if out_of_memory(error):
+            text = f"memory ran out ({shortage(error)}); lower --minibatch or add --auto-mem"
+            return _fail(ending.failed(text), 1)
+        if not isinstance(error, OSError | SafetensorError):
             raise
-        text = str(error).strip().split(".")[0]
-        sentence = f"memory ran out ({text}); lower --minibatch or add --auto-mem"
-        return _fail(ending.failed(sentence), 1)
+        return _fail(ending.failed(_unwritable(error, config, ending.run)), 1)
     ending.finished(_summary(result))
     _finish(result, device.type)
     return 0

@@ -5,17 +5,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+#: A full disk, no memory, and no memory for a library that is loaded late.
+FAILURES = (OSError, MemoryError, ImportError)
+
+
+def why(error: Exception) -> str:
+    """What a failure says; where memory runs out, there is often nothing."""
+    return str(error) or "there is no memory for it"
+
 
 class Ticker:
-    """Calls a function every `interval` seconds until closed. An OSError is passed to `failed`
-    and ends the calls; the run continues."""
+    """Calls a function every `interval` seconds until closed. One of FAILURES is passed to
+    `failed` and ends the calls; the run continues."""
 
     def __init__(
         self,
         name: str,
         interval: float,
         call: Callable[[], None],
-        failed: Callable[[OSError], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         self._interval = interval
         self._call = call
@@ -28,7 +36,7 @@ class Ticker:
         while not self._end.wait(self._interval):
             try:
                 self._call()
-            except OSError as error:
+            except FAILURES as error:
                 self._failed(error)
                 return
 

@@ -14,7 +14,7 @@ from warpzone.health.monitor import Monitor, ProcessHealth, find_gpu
 from warpzone.health.slow_steps import SlowSteps
 from warpzone.health.stacks import dump
 from warpzone.health.stall import Stall
-from warpzone.health.ticker import Ticker
+from warpzone.health.ticker import FAILURES, Ticker, why
 from warpzone.learn.learner import LearningError
 from warpzone.observers.observer import ObservedRun, Observer
 from warpzone.run.journal import say
@@ -56,12 +56,12 @@ class HealthObserver(Observer):
     def started(self, run: ObservedRun) -> None:
         config, pulse = self.config, run.pulse
         if config.slow_step_trace_threshold:
-            slow = SlowSteps(config, lambda why: self._dump(run, "slow_step_trace", why))
+            slow = SlowSteps(config, lambda cause: self._dump(run, "slow_step_trace", cause))
             pulse.on_step = slow.add
         if config.monitor_interval:
-            gpu, why = find_gpu(run.device)
-            if why:
-                say(f"[train][warn] {why}")
+            gpu, problem = find_gpu(run.device)
+            if problem:
+                say(f"[train][warn] {problem}")
             self._monitor = Monitor(gpu, config.gpu_window)
             self._monitor.look()
             self._tick("monitor", config.monitor_interval, self._monitor.look)
@@ -75,7 +75,7 @@ class HealthObserver(Observer):
             self._heartbeat.beat("start")
             self._tick("heartbeat", config.heartbeat_interval, self._heartbeat.beat)
         if config.stall_timeout:
-            self._stall = Stall(config, pulse, lambda why: self._report_stall(run, why))
+            self._stall = Stall(config, pulse, lambda cause: self._report_stall(run, cause))
             self._tick("stall", config.stall_timeout / LOOKS, self._stall.look)
 
     def updated(self, run: ObservedRun, row: dict[str, Any], collected: Collected) -> None:
@@ -104,8 +104,8 @@ class HealthObserver(Observer):
         if self._heartbeat is not None:
             try:
                 self._heartbeat.beat()
-            except OSError as error:
-                say(f"[train][warn] the last heartbeat was not written: {error}")
+            except FAILURES as error:
+                say(f"[train][warn] the last heartbeat was not written: {why(error)}")
         if self._monitor is not None:
             self._monitor.close()
 
@@ -123,19 +123,19 @@ class HealthObserver(Observer):
             return gpu
 
     def _tick(self, name: str, interval: float, call: Any) -> None:
-        def failed(error: OSError) -> None:
-            say(f"[train][warn] the {name} stopped: {error}")
+        def failed(error: Exception) -> None:
+            say(f"[train][warn] the {name} stopped: {why(error)}")
 
         self._tickers.append(Ticker(name, interval, call, failed))
 
-    def _report_stall(self, run: ObservedRun, why: str) -> None:
-        self._dump(run, "stall", why)
-        self._stalled(why)
+    def _report_stall(self, run: ObservedRun, cause: str) -> None:
+        self._dump(run, "stall", cause)
+        self._stalled(cause)
 
-    def _dump(self, run: ObservedRun, stem: str, why: str) -> None:
+    def _dump(self, run: ObservedRun, stem: str, cause: str) -> None:
         try:
-            where = f"stacks in {dump(run.folder.path, stem, why)}"
+            where = f"stacks in {dump(run.folder.path, stem, cause)}"
         except OSError as error:
             where = f"stacks not written: {error}"
-        run.pulse.message = why
-        say(f"[train][warn] {why}; {where}")
+        run.pulse.message = cause
+        say(f"[train][warn] {cause}; {where}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpzone.config import ConfigError
 from warpzone.config.metrics import MetricsConfig
-from warpzone.health.ticker import Ticker
+from warpzone.health.ticker import FAILURES, Ticker, why
 from warpzone.metrics import schema
 from warpzone.metrics.sinks import Sink
 from warpzone.metrics.sinks.heartbeats import HeartbeatSink
@@ -124,13 +124,13 @@ class MetricsObserver(Observer):
     def _guard(self, name: str, call: Callable[[], None]) -> None:
         try:
             call()
-        except OSError as error:
+        except FAILURES as error:
             self._leave_out(name, error)
 
     def _tick(self, name: str, interval: float, call: Callable[[], None]) -> None:
         failed = functools.partial(self._leave_out, name)
         self._tickers.append(Ticker(name, interval, call, failed))
 
-    def _leave_out(self, name: str, error: OSError) -> None:
+    def _leave_out(self, name: str, error: Exception) -> None:
         self.sinks.pop(name, None)
-        say(f"[train][warn] {name} cannot be written and is left out from now on: {error}")
+        say(f"[train][warn] {name} cannot be written and is left out from now on: {why(error)}")

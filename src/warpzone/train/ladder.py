@@ -8,6 +8,25 @@ import torch
 
 from warpzone.config import ConfigError, TrainConfig
 
+#: What may be raised where memory runs out; `out_of_memory` tells.
+MEMORY_ERRORS = (RuntimeError, MemoryError, OSError, ImportError)
+#: What they say then. Allocators of libraries have no exception class of their own, a thread needs
+#: a stack, and a library that is loaded late a place.
+_WORDS = (
+    "can't allocate memory",
+    "not enough memory",
+    "Cannot allocate memory",
+    "cannot allocate memory",
+    "bad_alloc",
+    "can't start new thread",
+    "failed to map segment",
+)
+#: All that oneDNN says.
+_PRIMITIVES = (
+    "could not create a primitive",
+    "could not execute a primitive",
+    "could not create a memory object",
+)
 #: Lower bounds.
 LEAST_MINIBATCH = 32
 LEAST_ROLLOUT = 16
@@ -15,14 +34,25 @@ LEAST_LANES = 8
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error means that GPU or host memory ran out."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    # The CPU allocator has no exception class of its own.
-    text = str(error)
-    return isinstance(error, RuntimeError) and (
-        "can't allocate memory" in text or "not enough memory" in text
-    )
+    """Whether an error means that GPU or host memory ran out, or came of one that did: without
+    memory the clearing up fails as well."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, torch.OutOfMemoryError | MemoryError):
+            return True
+        text = str(seen).strip()
+        if isinstance(seen, MEMORY_ERRORS) and (
+            text in _PRIMITIVES or any(word in text for word in _WORDS)
+        ):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def shortage(error: BaseException) -> str:
+    """What an error says about the memory that ran out, in short."""
+    text = str(error).strip().rpartition("DefaultCPUAllocator: ")[2]
+    return (text.splitlines() or [""])[0].split(". ")[0].rstrip(".") or "the system gives no more"
 
 
 def rungs(config: TrainConfig) -> Iterator[tuple[str, TrainConfig]]:

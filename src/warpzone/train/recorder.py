@@ -67,9 +67,14 @@ class Recorder:
         self._replaying = replaying
         self._log_seconds = 0.0
         self._replay_line = -REPLAY_LINE_EVERY
+        #: Rows of the latest update by file, until they are written.
+        self._pending: dict[str, list[dict[str, Any]]] = {}
+        #: The latest update whose rows are complete; None until one was made here.
+        self._recorded: int | None = None
 
     def begin(self) -> Times:
         """An update begins."""
+        self._recorded = self._budget.global_update
         return Times(self._log_seconds)
 
     def row(self, losses: dict[str, float], collected: Collected, times: Times) -> dict[str, Any]:
@@ -97,14 +102,33 @@ class Recorder:
         self, row: dict[str, Any], collected: Collected, progress: Progress, times: Times
     ) -> None:
         """Writes the row to the run's files and to the display."""
-        if self._budget.global_update % self._config.log_interval == 0:
-            self._folder.append(METRICS, [row])
         step = {"global_step": self._budget.global_step}
         rows = [dataclasses.asdict(episode) | step for episode in collected.episodes]
-        self._folder.append(EPISODES, rows)
+        self._pending = {METRICS: [row] if self._logged() else [], EPISODES: rows}
+        self._append()
         progress.update(row)
         self._say_replay(progress)
         self._log_seconds = times.since
+
+    def catch_up(self) -> None:
+        """After a failure: the latest update gets the rows that could not be written. If the
+        failure came before there were any, its row has the counters alone."""
+        budget = self._budget
+        missing = self._recorded not in (None, budget.global_update)
+        if missing and not self._pending and self._logged():
+            counted = {"update": budget.global_update, "global_step": budget.global_step}
+            row = {"timestamp": time.time(), "seconds": budget.seconds, **counted}
+            self._pending = {METRICS: [row]}
+        self._append()
+
+    def _logged(self) -> bool:
+        return self._budget.global_update % self._config.log_interval == 0
+
+    def _append(self) -> None:
+        for name in list(self._pending):
+            self._folder.append(name, self._pending[name])
+            del self._pending[name]
+        self._recorded = self._budget.global_update
 
     def _say_replay(self, progress: Progress) -> None:
         """Prints the state of the replay at intervals."""

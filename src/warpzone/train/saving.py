@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from warpzone.health.ticker import why
 from warpzone.run.checkpoints import Checkpoint, Checkpoints, Snapshot, update_of
 from warpzone.run.journal import say
 from warpzone.run.names import WEIGHTS
@@ -132,12 +133,21 @@ class Saver:
                 if reason == "interrupt":
                     meta = {"global_step": run.global_step, "seconds": run.budget.seconds}
                     run.folder.save_weights(WEIGHTS, run.evaluated_agent(), meta)
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, MemoryError) as error:
             if reason == "normal":
                 raise
-            say(f"[train][warn] no last checkpoint: {error}")
+            say(f"[train][warn] no last checkpoint: {why(error)}")
         finally:
             self.reserve.free()
+        if reason == "exception" and self.update == run.global_update:
+            self._complete_rows()
+
+    def _complete_rows(self) -> None:
+        """The update of the last checkpoint is not made again, so its row must be there."""
+        try:
+            self._run.recorder.catch_up()
+        except (OSError, MemoryError) as error:
+            say(f"[train][warn] the row of update {self.update} is missing: {why(error)}")
 
     def _again(self, reason: Reason) -> Checkpoint | None:
         ours = [stem for stem in self.checkpoints.stems() if update_of(stem) == self.update]

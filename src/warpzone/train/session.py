@@ -13,7 +13,7 @@ from warpzone.observers.observer import Observer
 from warpzone.run.journal import say
 from warpzone.run.resume import Start, find_start, saved_config
 from warpzone.run.sidecar import CheckpointError
-from warpzone.train.ladder import describe, out_of_memory, rungs
+from warpzone.train.ladder import MEMORY_ERRORS, describe, out_of_memory, rungs, shortage
 from warpzone.train.loop import Result, Run
 from warpzone.train.stopping import Stop
 
@@ -49,7 +49,7 @@ def train(config: TrainConfig, watch: Watch, stop: Stop, learn: Callable[[Run], 
         try:
             run = begin(config, watch, stop)
             return learn(run)
-        except (RuntimeError, MemoryError) as error:
+        except MEMORY_ERRORS as error:
             if not (config.auto_mem and out_of_memory(error)):
                 raise
             config = _next_rung(config, ladder, run, error)
@@ -79,8 +79,8 @@ def _next_rung(
     what, smaller = next(ladder, ("", config))
     if not what:
         raise error
-    text = str(error).strip().splitlines()[0]
-    say(f"[train][warn] memory ran out ({text}); smaller {what}: {describe(config, smaller)}")
+    text = f"memory ran out ({shortage(error)}); smaller {what}"
+    say(f"[train][warn] {text}: {describe(config, smaller)}")
     if run is None:
         return smaller
     # In the same folder, from the checkpoint that the failure left, whatever --resume said.

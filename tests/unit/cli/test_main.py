@@ -39,6 +39,19 @@ def test_waiting_threads_leave_the_cores_to_others(given: str, used: str) -> Non
     assert done.stdout.splitlines()[-1] == used
 
 
+@pytest.mark.parametrize("text", ["", "Unable to allocate 1 TiB"])
+def test_without_memory_a_command_ends_with_a_sentence(
+    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(_: object) -> int:
+        raise MemoryError(text)
+
+    monkeypatch.setattr("warpzone.cli.agents.run", run)
+    assert main(["agents"]) == 1
+    why = f" ({text})" if text else ""
+    assert capsys.readouterr().err == f"warpzone agents: memory ran out{why}.\n"
+
+
 @pytest.mark.parametrize(
     ("word", "meant"),
     [

@@ -32,7 +32,7 @@ class Time:
         return self.now
 
 
-def fail(error: OSError) -> None:
+def fail(error: Exception) -> None:
     raise AssertionError(error)
 
 
@@ -190,7 +190,11 @@ def test_what_a_process_takes_of_the_machine() -> None:
     assert after["proc_threads"] >= 1
 
 
-def test_a_ticker_ticks_until_closed_and_tells_of_a_failure() -> None:
+NO_SPACE = OSError(errno.ENOSPC, "no space")
+
+
+@pytest.mark.parametrize("problem", [NO_SPACE, MemoryError(), ImportError("failed to map")])
+def test_a_ticker_ticks_until_closed_and_tells_of_a_failure(problem: Exception) -> None:
     ticked = threading.Semaphore(0)
     ticker = Ticker("test", 0.001, ticked.release, fail)
     for _ in range(3):
@@ -198,19 +202,19 @@ def test_a_ticker_ticks_until_closed_and_tells_of_a_failure() -> None:
     ticker.close()
     assert "test" not in [thread.name for thread in threading.enumerate()]
 
-    failures, told = list[OSError](), threading.Event()
+    failures, told = list[Exception](), threading.Event()
 
     def full() -> None:
-        raise OSError(errno.ENOSPC, "no space")
+        raise problem
 
-    def failed(error: OSError) -> None:
+    def failed(error: Exception) -> None:
         failures.append(error)
         told.set()
 
     ticker = Ticker("full", 0.001, full, failed)
     assert told.wait(timeout=300)
     ticker.close()
-    assert len(failures) == 1
+    assert failures == [problem]
 
 
 def test_stacks_of_all_threads(tmp_path: Path) -> None:

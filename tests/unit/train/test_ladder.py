@@ -1,5 +1,7 @@
 """The rungs that a run climbs down when memory runs out."""
 
+import errno
+import os
 from typing import Any
 
 import pytest
@@ -7,7 +9,7 @@ import torch
 from tiny_runs import tiny
 
 from warpzone.config import TrainConfig, load_preset
-from warpzone.train.ladder import describe, out_of_memory, rungs
+from warpzone.train.ladder import describe, out_of_memory, rungs, shortage
 
 
 def test_optimiser_steps_stay_as_long_as_possible() -> None:
@@ -54,3 +56,31 @@ def test_memory_that_is_missing_is_told_from_other_failures() -> None:
     assert out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
     assert out_of_memory(MemoryError())
     assert not out_of_memory(RuntimeError("the engine broke"))
+    assert "allocate" in shortage(caught.value)
+    assert "enforce" not in shortage(caught.value)
+    assert shortage(MemoryError()) == "the system gives no more"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("could not create a primitive"),
+        RuntimeError("can't start new thread"),
+        RuntimeError("std::bad_alloc"),
+        ImportError("libarrow.so: failed to map segment from shared object"),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+    ],
+)
+def test_libraries_without_memory_say_so_in_their_own_ways(error: Exception) -> None:
+    assert out_of_memory(error)
+
+
+def test_a_failure_of_clearing_up_is_the_failure_before_it() -> None:
+    with pytest.raises(ImportError) as caught:
+        try:
+            raise MemoryError
+        finally:
+            raise ImportError("no module")
+    assert out_of_memory(caught.value)
+    assert not out_of_memory(ImportError("no module"))
+    assert not out_of_memory(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
