@@ -3,8 +3,8 @@ with values exchanged that stay JSON."""
 
 from __future__ import annotations
 
-import copy
 import json
+import marshal
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -82,7 +82,7 @@ class Mutator:
     def document(self, seed: Any) -> Any:
         """A document with values exchanged, dropped or added in one to four places."""
         draw = self.random
-        root = {"": copy.deepcopy(seed)}
+        root = {"": _copy(seed)}
         for _ in range(draw.choice((1, 1, 2, 4))):
             inside: Any = root
             key: Any = ""
@@ -102,7 +102,7 @@ class Mutator:
             elif action == 1 and isinstance(inside, dict) and inside is not root:
                 inside[draw.choice(("x", "\x1b", "a" * 200, "\ud800", ""))] = draw.choice(VALUES)
             else:
-                inside[key] = copy.deepcopy(draw.choice(VALUES))
+                inside[key] = _copy(draw.choice(VALUES))
         return root[""]
 
     def text(self, seed: Any) -> bytes:
@@ -110,7 +110,7 @@ class Mutator:
         text = json.dumps(self.document(seed)).encode()
         return self.content([text]) if self.random.random() < 0.25 else text
 
-    def lines(self, rows: Sequence[Any], count: int = 12) -> bytes:
+    def lines(self, rows: Sequence[Any], count: int = 6) -> bytes:
         """A JSONL file of changed rows among good ones."""
         draw = self.random
         parts = []
@@ -119,3 +119,8 @@ class Mutator:
             good = draw.random() < 0.4
             parts.append(json.dumps(row).encode() if good else self.text(row))
         return b"\n".join(parts) + draw.choice((b"\n", b"", b"\n\n"))
+
+
+def _copy(value: Any) -> Any:
+    """Much quicker than copy.deepcopy, and as good for JSON."""
+    return marshal.loads(marshal.dumps(value))

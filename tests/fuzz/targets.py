@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from mutate import Mutator
+from safetensors.torch import save
 
 from warpzone.cli.flags import preset_config
 from warpzone.config import PRESETS, ConfigError, TrainConfig
@@ -24,9 +25,13 @@ from warpzone.dashboard.hub import _locked_part
 from warpzone.dashboard.messages import Part, parse
 from warpzone.dashboard.rundata import RunData
 from warpzone.dashboard.wall_file import WallFile
+from warpzone.env.actions import action_table
+from warpzone.eval.weights import find_agent
 from warpzone.maps.events import Event, read_events
 from warpzone.maps.flight import AreaPicture
 from warpzone.maps.heat import draw_heat
+from warpzone.model.agent import Agent
+from warpzone.model.spec import model_spec
 from warpzone.play.movie import MovieError, parse_movie
 from warpzone.report.data import read_run
 from warpzone.report.page import make_page
@@ -40,6 +45,7 @@ from warpzone.run.loading import find_weights
 from warpzone.run.migrate import backfill
 from warpzone.run.rotation import drop_after
 from warpzone.run.safe import read_state, read_weights
+from warpzone.run.shipped import ACTING, FORMAT, KIND
 from warpzone.run.sidecar import CheckpointError, encode, read_sidecar
 from warpzone.run.versions import read_sessions
 
@@ -47,6 +53,7 @@ Target = Callable[[Mutator, Path], None]
 TARGETS: dict[str, Target] = {}
 
 CONFIG = json.loads(TrainConfig().to_json())
+GOOD_CONFIG = TrainConfig().to_json().encode()
 EXPECTED = {"encoder.weight": torch.zeros(2, 3), "heads.bias": torch.zeros(2)}
 METRIC: dict[str, Any] = {
     "update": 3,
@@ -107,6 +114,17 @@ class Seeds:
         self.files = {path.name: path.read_bytes() for path in folder.iterdir()}
         self.stem = self.checkpoint.sidecar.stem
         self.sidecar = json.loads(self.files[f"{self.stem}.json"])
+        acting = TrainConfig(size=36, encoder_width=0.125, hidden_size=8)
+        network = Agent(model_spec(acting, len(action_table(acting.actions).masks)))
+        self.agent = save(network.state_dict(), metadata={"meta": json.dumps({"global_step": 7})})
+        size = int.from_bytes(self.agent[:8], "little")
+        self.header = json.loads(self.agent[8 : 8 + size])
+        self.tensors = self.agent[8 + size :]
+        values = json.loads(acting.to_json())
+        config = {name: values[name] for name in ACTING}
+        self.description = {KIND: FORMAT, "name": "one", "config": config}
+        self.presets = [file.read_bytes() for file in sorted(PRESETS.glob("*.toml"))]
+        self.presets += [b'[a]\nb = "c"\nd = 1979-05-27\n']
         self.wheels = [self._wheel(method) for method in (0, 8, 12, 14)]
 
     @staticmethod
@@ -169,6 +187,24 @@ def checkpoint(mutator: Mutator, folder: Path) -> None:
 
 
 @target
+def agent(mutator: Mutator, folder: Path) -> None:
+    """An agent as somebody shares it: weights, and beside them a description or nothing."""
+    seeds, draw = _seeds[0], mutator.random
+    kind = draw.randrange(4)
+    content = seeds.agent
+    if kind == 0:
+        content = mutator.content([seeds.agent])
+    elif kind == 1:
+        header = mutator.text(seeds.header)
+        content = len(header).to_bytes(8, "little") + header + seeds.tensors
+    (folder / "one.safetensors").write_bytes(content)
+    if kind > 1 or draw.random() < 0.5:
+        (folder / "one.json").write_bytes(mutator.text(seeds.description))
+    with contextlib.suppress(ConfigError, OSError):
+        find_agent(folder / "one.safetensors")
+
+
+@target
 def run_folder(mutator: Mutator, folder: Path) -> None:
     """Everything that the dashboard reads of a run, and what it sends to browsers."""
     run = _run(mutator, folder)
@@ -218,7 +254,9 @@ def resume(mutator: Mutator, folder: Path) -> None:
 def _run(mutator: Mutator, folder: Path) -> Path:
     run = folder / "run"
     run.mkdir()
-    (run / names.CONFIG).write_bytes(mutator.text(CONFIG))
+    # A damaged configuration keeps many readers from the rest.
+    text = mutator.text(CONFIG) if mutator.random.random() < 0.5 else GOOD_CONFIG
+    (run / names.CONFIG).write_bytes(text)
     files = {names.METRICS: METRIC, names.EPISODES: END, names.EVALS: EVAL}
     files |= {names.HEARTBEAT: BEAT, names.ANSWERS: ANSWER}
     for name, row in files.items():
@@ -244,8 +282,7 @@ def _run(mutator: Mutator, folder: Path) -> Path:
 def preset(mutator: Mutator, folder: Path) -> None:
     """A preset, as TOML."""
     path = folder / "preset.toml"
-    seeds = [file.read_bytes() for file in sorted(PRESETS.glob("*.toml"))]
-    path.write_bytes(mutator.content([*seeds, b'[a]\nb = "c"\nd = 1979-05-27\n']))
+    path.write_bytes(mutator.content(_seeds[0].presets))
     with contextlib.suppress(ConfigError):
         preset_config(str(path))
 

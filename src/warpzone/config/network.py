@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from warpzone.config.bounds import Above, AtLeast, Refusal
+from warpzone.config.bounds import Above, AtLeast, AtMost, Refusal
 from warpzone.env.backends.select import is_factory
 
 #: Kernel and stride of the three convolutions of the nature encoder.
@@ -14,6 +14,8 @@ NATURE_LAYERS = ((8, 4), (4, 2), (3, 1))
 #: Stages of impala: each halves the picture.
 MOST_STAGES = 8
 MOST_CHANNELS = 4096
+#: Steps that gtrxl remembers: more than any episode has.
+MOST_LENGTH = 8192
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class NetworkConfig:
     """Features after the encoder and in the memory."""
     memory: Literal["none", "gru", "lstm", "gtrxl"] = "none"
     """Memory between steps."""
-    memory_length: Annotated[int, AtLeast(1)] = 64
+    memory_length: Annotated[int, AtLeast(1), AtMost(MOST_LENGTH)] = 64
     """Steps that gtrxl remembers."""
     memory_layers: Annotated[int, AtLeast(1)] = 2
     """Layers of gtrxl."""

@@ -64,7 +64,7 @@ def _fitting(
     known: dict[str, object], flat: int, shapes: Mapping[str, tuple[int, ...]]
 ) -> TrainConfig:
     """Tries memories and picture sizes until every tensor has its place."""
-    from warpzone.model.agent import Agent
+    from warpzone.model.shapes import fits
     from warpzone.model.spec import model_spec
 
     remembering = any(name.startswith("memory.") for name in shapes)
@@ -78,8 +78,7 @@ def _fitting(
                 continue
             if _flat(spec) != flat:
                 continue
-            found = {name: tuple(v.shape) for name, v in Agent(spec).state_dict().items()}
-            if found == dict(shapes):
+            if fits(spec, shapes):
                 return config
             break
     raise ConfigError("the network of these weights cannot be told from their shapes")

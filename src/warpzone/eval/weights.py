@@ -18,6 +18,8 @@ from warpzone.env.actions import action_table
 from warpzone.eval.guess import guess_config
 from warpzone.model.agent import Agent
 from warpzone.model.own import make_agent
+from warpzone.model.shapes import fits
+from warpzone.model.spec import model_spec
 from warpzone.run.loading import find_weights
 from warpzone.run.names import WEIGHTS_SUFFIX
 from warpzone.run.opening import read_file
@@ -68,16 +70,31 @@ def find_agent(word: str | Path, runs: Path = RUNS, network: str = "") -> Found:
         config = guess_config(tensors)
     if network:
         config = agree(config.replace(network=network), ("network",))
-    agent = make_agent(config, len(action_table(config.actions).masks))
-    try:
-        agent.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise ConfigError(
-            f"{file} holds the weights of another network than its configuration describes"
-        ) from error
+    agent = _agent(file, config, tensors)
     agent.eval()
     agent.zero_noise()
     return Found(agent, config, file, _step(notes), guessed)
+
+
+def _agent(file: Path, config: TrainConfig, tensors: Mapping[str, Tensor]) -> Agent:
+    """A network with these weights, made only if they are its own."""
+    actions = len(action_table(config.actions).masks)
+    other = ConfigError(
+        f"{file} holds the weights of another network than its configuration describes"
+    )
+    try:
+        spec = model_spec(config, actions)
+    except ValueError as error:
+        raise ConfigError(f"{file} cannot be used: {error}") from error
+    shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+    if not (config.network or fits(spec, shapes)):
+        raise other
+    agent = make_agent(config, actions)
+    try:
+        agent.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise other from error
+    return agent
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], Mapping[str, str]]:

@@ -171,7 +171,9 @@ class Gtrxl(Memory):
 
 def encode_distances(memory_length: int, size: int) -> Tensor:
     """Sinusoids for the distances memory_length, ..., 1, 0: [memory_length + 1, size]."""
-    distance = torch.arange(memory_length, -1, -1, dtype=torch.float32)[:, None]
-    index = torch.arange(size)
+    # On the CPU also for a network without memory of its own (`model/shapes.py`), where PyTorch
+    # would load its compiler for this.
+    distance = torch.arange(memory_length, -1, -1, dtype=torch.float32, device="cpu")[:, None]
+    index = torch.arange(size, device="cpu")
     angle = distance * 10000.0 ** (-(index // 2 * 2) / size)
     return torch.where(index % 2 == 0, angle.sin(), angle.cos())

@@ -68,7 +68,8 @@ def _step(folder: int, name: str, flags: int) -> int:
 def read_file(run: Path, name: str | Path, most: int) -> bytes:
     """The content of a file of at most `most` bytes; OSError if it is larger or cannot be read."""
     with open_file(run, name) as file:
-        data = file.read(most + 1)
+        # Memory is taken for as much as is asked for, not for as much as there is.
+        data = file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(run / name))
     return data

@@ -177,7 +177,9 @@ def _tensor_end(path: Path, name: str, part: Any) -> int:
         numbers *= side
         if numbers > 1 << 48:
             raise damaged
-    if kind not in SIZES or offsets[1] - offsets[0] != numbers * SIZES[kind]:
+    if not isinstance(kind, str) or kind not in SIZES:
+        raise damaged
+    if offsets[1] - offsets[0] != numbers * SIZES[kind]:
         raise damaged
     return int(offsets[1])
 

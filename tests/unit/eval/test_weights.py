@@ -122,3 +122,32 @@ def test_refusals(tmp_path: Path) -> None:
     (run / "config.json").write_text(config.replace(hidden_size=64).to_json())
     with pytest.raises(ConfigError, match="another network"):
         find_agent(run)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"hidden_size": 2**31},
+        {"encoder_width": 1e300},
+        {"encoder": "impala", "impala_blocks": 10**9},
+        {"memory": "gtrxl", "memory_layers": 10**9},
+        {"memory": "gru", "hidden_size": 10**6},
+        {"frame_stack": 10**9},
+        {"size": 10**9},
+    ],
+)
+def test_a_network_that_the_weights_do_not_hold_takes_no_memory(
+    tmp_path: Path, claim: dict[str, Any]
+) -> None:
+    run, _, config = make_run(tmp_path, "a")
+    (run / "config.json").write_text(config.replace(**claim).to_json())
+    with pytest.raises(ConfigError, match="another network"):
+        find_agent(run)
+
+
+def test_a_network_of_no_picture_is_a_sentence(tmp_path: Path) -> None:
+    run, _, config = make_run(tmp_path, "a")
+    claim = config.replace(size=30, encoder="impala", encoder_channels="1,1,1,1,1,1,1,1")
+    (run / "config.json").write_text(claim.to_json())
+    with pytest.raises(ConfigError):
+        find_agent(run)

@@ -156,6 +156,8 @@ def test_a_claim_of_a_huge_header_is_refused(tmp_path: Path, claim: int) -> None
         {"dtype": "F32", "shape": [-2, 3], "data_offsets": [0, 24]},
         {"dtype": "F32", "shape": [2, 3], "data_offsets": [24, 0]},
         {"dtype": "X", "shape": [2, 3], "data_offsets": [0, 24]},
+        {"dtype": ["F32"], "shape": [2, 3], "data_offsets": [0, 24]},
+        {"dtype": {}, "shape": [2, 3], "data_offsets": [0, 24]},
         {"dtype": "F32", "shape": "many", "data_offsets": [0, 24]},
         [],
     ],

@@ -24,7 +24,7 @@ from warpzone.run.files import append_text, open_plain, own_folder, sha256
 from warpzone.run.folder import RunFolder
 from warpzone.run.jsonl import JsonLines
 from warpzone.run.lock import LOCK, RunLock
-from warpzone.run.opening import open_file, parse_json, read_json
+from warpzone.run.opening import open_file, parse_json, read_file, read_json
 from warpzone.run.reader import RunReader, read_rows
 from warpzone.run.rotation import drop_after
 from warpzone.run.safe import read_state
@@ -185,6 +185,14 @@ def test_the_inbox_is_private_whoever_made_it(run: Path) -> None:
 @pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e999", "-1e999", "9" * 400])
 def test_numbers_nobody_can_work_with_are_none(text: str) -> None:
     assert parse_json(f'{{"a": {text}, "b": [{text}]}}') == {"a": None, "b": [None]}
+
+
+def test_a_small_file_takes_little_memory_however_large_it_may_be(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"content")
+    # More than there is anywhere: it would be refused if it were asked for.
+    assert read_file(tmp_path, "small", 1 << 55) == b"content"
+    with pytest.raises(OSError, match="more than 6 bytes"):
+        read_file(tmp_path, "small", 6)
 
 
 def test_what_is_no_plain_json_is_refused() -> None:

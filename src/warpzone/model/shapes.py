@@ -1,0 +1,36 @@
+"""Whether weights are those of a network, before memory is taken for it: a description of a few
+bytes may be that of a network of terabytes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import torch
+
+from warpzone.model.agent import Agent
+from warpzone.model.spec import ModelSpec
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def fits(spec: ModelSpec, shapes: Shapes) -> bool:
+    """Whether a network has tensors of these names and shapes, and no others."""
+    sides = [spec.planes, spec.scaled_features, *spec.scaled_channels]
+    layers = spec.blocks if spec.encoder == "impala" else 0
+    if spec.memory != "none":
+        sides.append(spec.memory_size)
+        layers = max(layers, spec.memory_layers if spec.memory == "gtrxl" else 0)
+    # All of them are sides of some tensor, and each layer has one: nothing below is larger than
+    # what there is.
+    largest = max((side for shape in shapes.values() for side in shape), default=0)
+    if max(sides) > largest or layers > len(shapes):
+        return False
+    return shapes_of(spec) == dict(shapes)
+
+
+def shapes_of(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
+    """The tensors of a network, which takes no memory for them."""
+    with torch.device("meta"):
+        agent = Agent(dataclasses.replace(spec, memory_length=1))
+    return {name: tuple(value.shape) for name, value in agent.state_dict().items()}
