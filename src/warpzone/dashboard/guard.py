@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import Any, ClassVar
 
+from h11 import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
@@ -17,15 +18,37 @@ PATIENCE = 10.0
 MOST_CONNECTIONS = 256
 #: Frames of a WebSocket a second, on average and at once. A page's messages are one frame each.
 FRAME_RATE, FRAME_BURST = 80.0, 300.0
+#: WebSockets opened a second, on average and at once, and the seconds that one may wait for that.
+UPGRADE_RATE, UPGRADE_BURST, UPGRADE_WAIT = 30.0, 128.0, 6.0
 #: Bytes taken apart before the frames in them are counted.
 PIECE = 1024
 
 
+class Turns:
+    """When each of many may go: so many at once, then so many a second, in the order they came."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._each = 1.0 / rate
+        self._ahead = burst / rate
+        self._next = 0.0
+
+    def wait(self, now: float, most: float) -> float | None:
+        """Seconds until the turn of the next one; None, and no turn, beyond `most`."""
+        begin = max(self._next, now)
+        seconds = max(0.0, begin - now - self._ahead)
+        if seconds > most:
+            return None
+        self._next = begin + self._each
+        return seconds
+
+
 class GuardedProtocol(H11Protocol):
-    """HTTP with a limit on open connections and on the time without a request."""
+    """HTTP with a limit on open connections, on the time without a request, and on WebSockets that
+    are opened: each costs as much as dozens of requests, which would have to wait for it."""
 
     #: In the order of their arrival.
     connected: ClassVar[dict[GuardedProtocol, None]] = {}
+    turns: ClassVar[Turns] = Turns(UPGRADE_RATE, UPGRADE_BURST)
 
     def connection_made(self, transport: Any) -> None:
         """Called by asyncio."""
@@ -43,6 +66,23 @@ class GuardedProtocol(H11Protocol):
         self.connected.pop(self, None)
         self._timer.cancel()
         super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, event: Request) -> None:
+        """A request to become a WebSocket is complete; it waits for its turn."""
+        seconds = self.turns.wait(self.loop.time(), UPGRADE_WAIT)
+        if seconds is None:
+            LOG.warning("socket of %s refused: too many are opened a second", self.client)
+            self.transport.abort()
+        elif seconds == 0:
+            super().handle_websocket_upgrade(event)
+        else:
+            self.transport.pause_reading()
+            self.loop.call_later(seconds, self._upgrade, event)
+
+    def _upgrade(self, event: Request) -> None:
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+            super().handle_websocket_upgrade(event)
 
     def _late(self) -> None:
         if self.transport.get_protocol() is not self:

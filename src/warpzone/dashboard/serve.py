@@ -19,6 +19,10 @@ from warpzone.dashboard.access import Access
 from warpzone.dashboard.app import make_app
 from warpzone.dashboard.guard import GuardedProtocol, GuardedSocket
 from warpzone.dashboard.messages import MAX_SIZE
+from warpzone.dashboard.sparing import Sparing
+
+#: Connections that wait to be taken.
+BACKLOG = 64
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ def serve(settings: Settings) -> int:
         ws_ping_interval=15.0,
         ws_ping_timeout=20.0,
         h11_max_incomplete_event_size=MAX_SIZE,
+        # Connections taken at a time: in a flood the requests of those before are read in between.
+        backlog=BACKLOG,
         timeout_graceful_shutdown=2,
         server_header=False,
         access_log=False,
@@ -75,7 +81,7 @@ def _listen(host: str, port: int) -> socket.socket:
         undo.callback(listener.close)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        listener.listen()
+        listener.listen(BACKLOG)
         undo.pop_all()
     return listener
 
@@ -99,6 +105,7 @@ def _end_with_parent(server: uvicorn.Server) -> None:
 def _log_to_stderr() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("[dashboard] %(asctime)s %(levelname)s %(message)s"))
+    handler.addFilter(Sparing())
     for name, level in (("warpzone.dashboard", logging.INFO), ("uvicorn.error", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]

@@ -89,14 +89,12 @@ class Talk:
                 await self._hear()
         except RefusedError as refused:
             LOG.warning("socket of %s closed: %s", self.address, refused)
-            with contextlib.suppress(RuntimeError, OSError):
-                await self.socket.close(POLICY, str(refused)[:120])
+            await self._close(POLICY, str(refused)[:120])
         except asyncio.CancelledError:
             if not self._evicted:
                 raise
             LOG.warning("socket of %s closed: too many are open", self.address)
-            with contextlib.suppress(RuntimeError, OSError):
-                await self.socket.close(LATER, "too many browsers")
+            await self._close(LATER, "too many browsers")
         except (WebSocketDisconnect, TimeoutError, OSError, RuntimeError) as error:
             # A send to a socket that has just gone is a RuntimeError of the framework.
             LOG.info("socket of %s ended: %s", self.address, type(error).__name__)
@@ -105,6 +103,11 @@ class Talk:
             if pusher is not None:
                 pusher.cancel()
                 await asyncio.gather(pusher, return_exceptions=True)
+
+    async def _close(self, code: int, why: str = "") -> None:
+        """Closes the socket, unless the browser was quicker."""
+        with contextlib.suppress(RuntimeError, OSError, WebSocketDisconnect):
+            await self.socket.close(code, why)
 
     # --- hearing --------------------------------------------------------------------------------
     async def _hello(self) -> None:
@@ -247,8 +250,7 @@ class Talk:
                     await self._push_one(wall.message)
         except (TimeoutError, OSError, RuntimeError, WebSocketDisconnect):
             LOG.info("socket of %s is too slow or gone", self.address)
-            with contextlib.suppress(RuntimeError, OSError):
-                await self.socket.close(LATER)
+            await self._close(LATER)
 
     async def _push_one(self, message: str | bytes) -> None:
         self._acked.clear()
