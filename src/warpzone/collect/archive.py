@@ -7,6 +7,7 @@ really happened.
 
 from __future__ import annotations
 
+import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ FURTHER = 256
 SOON = 100
 #: Attempts after which a newer moment of the same place takes over: play has changed meanwhile.
 RENEWAL = 64
-#: Chance to be drawn that is left to a place from which every attempt gains ground.
+#: Chance to be drawn that is left to a place from which every attempt gains ground, or none.
 LEAST_WEIGHT = 0.05
 #: Where a map and a place in it are found in an info row. The right and the wrong ways of a maze
 #: share x: the height and the game's own count of right turns tell them apart.
@@ -71,7 +72,14 @@ class Moment:
 
     @property
     def weight(self) -> float:
-        """Places are practised as much as attempts from there fail to gain ground."""
+        """Places are practised as much as they teach: most where half of the attempts gain ground,
+        little where all do or none does."""
+        chance = (self.gains + 1.0) / (self.attempts + 2.0)
+        return max(LEAST_WEIGHT, 4.0 * chance * (1.0 - chance))
+
+    @property
+    def need(self) -> float:
+        """Places are explored from as much as attempts from there fail to gain ground."""
         return max(LEAST_WEIGHT, 1.0 - self.gains / max(self.attempts, 1))
 
 
@@ -158,6 +166,7 @@ class Archive:
             masks = b"".join(self._masks[a : a + 1] * self.config.frame_skip for a in taken)
             self._add(Moment(self._next, found.key, found.state, masks, found.x))
             self._next += 1
+        self._shrink()
 
     def _find(self, groups: Sequence[LaneGroup], ages: NDArray[np.int64]) -> list[Candidate]:
         found: list[Candidate] = []
@@ -185,12 +194,18 @@ class Archive:
         return found
 
     def _add(self, moment: Moment) -> None:
-        if len(self.moments) >= self.config.archive_size:
-            # The moment with the best results has the least left to teach.
-            easiest = min(self.moments.values(), key=lambda one: (one.weight, one.number))
-            self._forget(easiest.number)
         self.moments[moment.number] = moment
         self._places[moment.key] = moment.number
+
+    def _shrink(self) -> None:
+        """Forgets the moments that teach least while there are too many."""
+        too_many = len(self.moments) - self.config.archive_size
+        if too_many > 0:
+            least = heapq.nsmallest(
+                too_many, self.moments.values(), key=lambda one: (one.weight, one.number)
+            )
+            for moment in least:
+                self._forget(moment.number)
 
     def _forget(self, number: int) -> None:
         del self._places[self.moments.pop(number).key]
@@ -228,9 +243,10 @@ class Archive:
             stages[moment.key[0]].append(moment)
         for stage in sorted(stages):
             moments = stages[stage]
-            weights = np.array([moment.weight for moment in moments])
-            chosen = random.choice(len(moments), EXPLORERS, p=weights / weights.sum())
-            weight = float(weights.sum()) * share / (1.0 - share) / EXPLORERS
+            needs = np.array([moment.need for moment in moments])
+            chosen = random.choice(len(moments), EXPLORERS, p=needs / needs.sum())
+            together = sum(moment.weight for moment in moments)
+            weight = together * share / (1.0 - share) / EXPLORERS
             for moment in (moments[index] for index in chosen):
                 number = FIRST_EXPLORER + len(self._explorers)
                 self._explorers.append(number)
@@ -239,7 +255,9 @@ class Archive:
                     group.vector.add_restart(number, moment.state, masks, weight)
 
     @property
-    def _pressed(self) -> NDArray[np.float64]:
+    def pressed(self) -> NDArray[np.float64]:
+        """The chance of each action when buttons are pressed at random: as the policy presses
+        them, and now and then those that it does not."""
         even = EVEN_SHARE / len(self._masks)
         chances: NDArray[np.float64] = self._counts / self._counts.sum()
         return even + (1.0 - EVEN_SHARE) * chances
@@ -249,10 +267,17 @@ class Archive:
         steps = int(random.integers(*WANDERING))
         masks = b""
         while len(masks) < steps * self.config.frame_skip:
-            action = int(random.choice(len(self._masks), p=self._pressed))
+            action = int(random.choice(len(self._masks), p=self.pressed))
             held = int(random.integers(*HOLDING)) * self.config.frame_skip
             masks += self._masks[action : action + 1] * held
         return masks[: steps * self.config.frame_skip]
+
+    def weights(self) -> dict[int, float]:
+        """What the moments of each stage weigh together."""
+        total: dict[int, float] = defaultdict(float)
+        for moment in self.moments.values():
+            total[moment.key[0]] += moment.weight
+        return dict(total)
 
     def metrics(self) -> dict[str, float]:
         """Size, and results of the episodes that started here."""
@@ -283,6 +308,7 @@ class Archive:
         self.moments, self._places = {}, {}
         for (number, x, *counts), key, saved, masks in zip(*parts, strict=True):
             self._add(Moment(number, tuple(key), saved, masks, x, *counts))
+        self._shrink()
         saved_candidates = unpack(state["candidate_states"])
         self._candidates = [
             Candidate(lane, age, tuple(key), saved, x)

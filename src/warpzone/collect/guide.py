@@ -13,6 +13,7 @@ from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import Episode
 from warpzone.collect.lanes import LaneGroup, Lanes, reward_schedule
 from warpzone.collect.starts import Starts
+from warpzone.collect.ways import Ways
 from warpzone.config import TrainConfig
 from warpzone.env.rewards import SHAPING_FIELDS, RewardWeights
 
@@ -32,6 +33,7 @@ class Guide:
         self.starts = Starts(config, groups.rom, groups.native)
         self.curriculum = Curriculum(config)
         self.archive = Archive(config)
+        self.ways = Ways(config, groups)
         self._weights: RewardWeights = self.schedule.weights
         self._global_step = 0
         self._failures = 0.0
@@ -66,6 +68,8 @@ class Guide:
         self.archive.apply(self.groups)
         if self.config.archive_explore:
             self.archive.explore(self.groups, global_step)
+        if self.config.search_steps:
+            self.ways.apply(self.groups, self.archive.weights())
 
     def after(
         self, ended: Sequence[Episode], ages: NDArray[np.int64], actions: NDArray[np.int64]
@@ -81,6 +85,9 @@ class Guide:
         if self.config.archive_share:
             self.archive.learn(ended)
             self.archive.look(self.groups, ages, actions, ended)
+        if self.config.search_steps:
+            self.ways.learn(ended)
+            self.ways.look(self.curriculum, self.archive.pressed)
 
     @property
     def _updates(self) -> int:
@@ -98,6 +105,8 @@ class Guide:
             row |= self.curriculum.metrics()
         if self.config.archive_share:
             row |= self.archive.metrics()
+        if self.config.search_steps:
+            row |= self.ways.metrics()
         return row
 
     def state_dict(self) -> dict[str, Any]:
@@ -106,6 +115,7 @@ class Guide:
             "starts": self.starts.state_dict(),
             "curriculum": self.curriculum.state_dict(),
             "archive": self.archive.state_dict(),
+            "ways": self.ways.state_dict(),
             "failures": self._failures,
         }
 
@@ -118,6 +128,8 @@ class Guide:
         if not self.config.archive_share:
             return True
         self.archive.load_state_dict(state["archive"], anew=anew)
+        if self.config.search_steps and "ways" in state:
+            self.ways.load_state_dict(state["ways"])
         try:
             self.archive.apply(self.groups)
         except ValueError:

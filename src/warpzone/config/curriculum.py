@@ -27,6 +27,9 @@ class CurriculumConfig:
     """Pixels; the archive keeps one moment for each stretch of a map this long."""
     archive_size: Annotated[int, AtLeast(1)] = 512
     """Moments in the archive at most."""
+    search_steps: Annotated[int, AtLeast(0)] = 0
+    """Steps that a search without the network may take to find a way through a stage that no
+    episode clears from its start; restarts then practise it backwards. 0: no search."""
 
 
 def refusals(config: CurriculumConfig) -> Iterator[Refusal]:
@@ -34,4 +37,8 @@ def refusals(config: CurriculumConfig) -> Iterator[Refusal]:
     yield (
         config.archive_explore > 0 and config.archive_share == 0,
         "--archive-explore is a share of the episodes of --archive-share, which is 0",
+    )
+    yield (
+        config.search_steps > 0 and config.archive_share == 0,
+        "--search-steps finds places for the episodes of --archive-share, which is 0",
     )

@@ -162,15 +162,33 @@ def archive_of_one(**changes: Any) -> tuple[Archive, Moment]:
     return archive, moment
 
 
-def test_a_moment_is_practised_as_much_as_attempts_fail() -> None:
+def test_a_moment_is_practised_as_much_as_it_teaches() -> None:
+    """Most where half of the attempts gain ground; it is explored from where they fail."""
     archive, moment = archive_of_one()
+    assert moment.weight == moment.need == 1.0
+    archive.learn([episode(0, "death", x=1000 + FURTHER, restart=1)] * 29)
+    archive.learn([episode(0, "death", x=1000 + FURTHER - 1, restart=1)] * 9)
+    assert (moment.attempts, moment.gains) == (38, 29)
+    assert moment.weight == pytest.approx(4 * 0.75 * 0.25)
+    assert moment.need == pytest.approx(9 / 38)
+    archive.learn([episode(0, "death", x=0, restart=1)] * 20)
+    assert (moment.attempts, moment.gains) == (58, 29)
     assert moment.weight == 1.0
-    archive.learn([episode(0, "death", x=1000 + FURTHER, restart=1)] * 30)
-    archive.learn([episode(0, "death", x=1000 + FURTHER - 1, restart=1)] * 10)
-    assert (moment.attempts, moment.gains) == (40, 30)
-    assert moment.weight == pytest.approx(0.25)
-    archive.learn([episode(0, "flag", x=0, restart=1)] * 10_000)
+    archive.learn([episode(0, "death", x=0, restart=1)] * 10_000)
     assert moment.weight == LEAST_WEIGHT
+    assert moment.need > 0.99
+    archive.learn([episode(0, "flag", x=0, restart=1)] * 1_000_000)
+    assert moment.weight == moment.need == LEAST_WEIGHT
+
+
+def test_the_moments_that_teach_least_make_room() -> None:
+    archive, _ = archive_of_one(archive_size=2)
+    for number in (2, 3, 4):
+        archive._add(Moment(number, (number,) * 8, b"", b"", 1000))
+    archive.learn([episode(0, "flag", restart=number) for number in (1, 3, 3, 4, 4, 4)])
+    archive._shrink()
+    assert sorted(archive.moments) == [1, 2]
+    assert archive.weights() == {0: archive.moments[1].weight, 2: 1.0}
 
 
 def test_ground_on_a_wrong_way_is_no_gain() -> None:

@@ -267,6 +267,7 @@ CURRICULUM = {
     "archive_explore": to(0.9, FORCED, **ARCHIVE),
     "archive_cell": to(512, row("archive_size"), **ARCHIVE).unless(archive_share=0.0),
     "archive_size": to(1, row("archive_size"), **ARCHIVE).unless(archive_share=0.0),
+    "search_steps": to(1, row("searched_steps"), **ARCHIVE),
 }
 BACKEND = {
     "backend": to("backend_games:walk", FRAMES, **PIXELS, force_sync=True, actions="simple"),

@@ -1,0 +1,62 @@
+"""The search: its ways lead to the flag, only the seed decides them, and it knows its end."""
+
+from functools import cache
+
+import numpy as np
+from tiny_runs import tiny
+
+from warpzone import rom
+from warpzone.collect.lanes import lane_options
+from warpzone.collect.search import LANES, TRIAL, Way, find_way
+from warpzone.env.options import OptionArgs
+from warpzone.env.stages import parse_stages
+from warpzone.env.vector import MarioVectorEnv
+from warpzone.rom import native
+
+MAZE = parse_stages("4-4")[0]
+CONFIG = tiny(
+    stages="4-4", actions="complex", start_delay=0, stagnation_limit=120, end_on_setback=True
+)
+
+
+@cache
+def found(threads: int = 1, most_steps: int = 3_000_000) -> tuple[Way | None, int]:
+    image = rom.find(None)
+    return find_way(
+        lane_options(CONFIG),
+        image,
+        native.load(image),
+        stage=MAZE,
+        seed=5,
+        chances=np.full(12, 1 / 12),
+        most_steps=most_steps,
+        num_threads=threads,
+    )
+
+
+def test_a_way_through_a_maze_leads_to_the_flag_in_an_environment() -> None:
+    """As anybody would play it: with the plain environment, from the start without a delay."""
+    way, steps = found()
+    assert way is not None
+    assert way.stage == MAZE
+    assert len(way.actions) < steps
+    options: OptionArgs = {"stages": "4-4", "actions": "complex", "end": "setback"}
+    env = MarioVectorEnv(1, **options)
+    env.reset()
+    ends = []
+    for action in way.actions:
+        _, _, terminated, truncated, infos = env.step(np.array([action]))
+        ends.append(bool(terminated[0] or truncated[0]))
+    assert ends == [False] * (len(ends) - 1) + [True]
+    assert infos["flag_get"][0]
+    env.close()
+
+
+def test_threads_do_not_matter() -> None:
+    assert found(threads=2) == found()
+
+
+def test_a_search_ends() -> None:
+    way, steps = found(most_steps=3 * LANES * TRIAL - 1)
+    assert way is None
+    assert steps == 3 * LANES * TRIAL

@@ -1,0 +1,192 @@
+"""Practice along a way: when one is searched for, where episodes begin, and that a resume changes
+nothing."""
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_runs import make_agent, make_collector, tiny
+
+from warpzone.collect import ways
+from warpzone.collect.collector import Collector
+from warpzone.collect.episodes import Episode
+from warpzone.collect.search import Way
+from warpzone.collect.ways import EPISODES, FIRST_PLACE, LEARNED, STRIDE, Practice
+from warpzone.config import ConfigError
+from warpzone.env.infos import COLUMN
+from warpzone.env.stages import parse_stages
+
+MAZE = parse_stages("4-4")[0]
+SEARCHING: dict[str, Any] = {
+    "stages": "1-1,4-4",
+    "actions": "complex",
+    "num_envs": 8,
+    "minibatch": 64,
+    "stagnation_limit": 120,
+    "end_on_setback": True,
+    "archive_share": 0.8,
+    "search_steps": 3_000_000,
+}
+
+
+def episode(stage: int, reason: str, restart: int = 0) -> Episode:
+    return Episode(0, stage, 0, 0.0, 10, 100, reason, restart)
+
+
+def make(**changes: Any) -> Collector:
+    config = tiny(**{**SEARCHING, **changes})
+    return make_collector(config, make_agent(config))
+
+
+def after(collector: Collector, ended: list[Episode]) -> None:
+    """What the guide does with episodes that ended, without playing."""
+    guide = collector.guide
+    guide.curriculum.learn(ended)
+    guide.ways.learn(ended)
+    guide.ways.look(guide.curriculum, guide.archive.pressed)
+
+
+@pytest.fixture(scope="module")
+def searched() -> Any:
+    collector = make()
+    after(collector, [episode(MAZE, "death")] * EPISODES + [episode(0, "flag")] * EPISODES)
+    yield collector
+    collector.close()
+
+
+def test_only_a_stage_that_nobody_clears_is_searched(searched: Collector) -> None:
+    found = searched.guide.ways
+    assert list(found.practices) == [MAZE]
+    assert 0 < found.searched_steps <= SEARCHING["search_steps"]
+    steps = found.searched_steps
+    after(searched, [episode(MAZE, "death")] * EPISODES * 4)
+    assert found.searched_steps == steps  # there is a way already
+
+
+def test_a_search_waits_and_is_not_repeated_at_once() -> None:
+    collector = make(search_steps=1)
+    found = collector.guide.ways
+    spent = []
+    for _ in range(4 * EPISODES):
+        after(collector, [episode(MAZE, "death")])
+        spent.append(found.searched_steps)
+    changes = [index + 2 for index, (a, b) in enumerate(pairwise(spent)) if a != b]
+    assert changes == [EPISODES, 2 * EPISODES, 4 * EPISODES]
+    assert not found.practices
+    collector.close()
+
+
+def test_a_way_is_dropped_once_the_stage_is_learned(searched: Collector) -> None:
+    collector = make()
+    collector.guide.ways.load_state_dict(searched.guide.ways.state_dict())
+    collector.guide.curriculum.learn([episode(MAZE, "death")] * 100)
+    for _ in range(100):
+        if collector.guide.curriculum.clear_rate[MAZE] >= LEARNED:
+            break
+        assert MAZE in collector.guide.ways.practices
+        after(collector, [episode(MAZE, "flag")])
+    assert not collector.guide.ways.practices
+    collector.guide.ways.apply(collector.groups, {})
+    assert all(group.vector.num_restarts() == 0 for group in collector.groups)
+    collector.close()
+
+
+def test_episodes_begin_along_the_way_as_weighed(searched: Collector) -> None:
+    """With no moment in the archive, eight of ten episodes of the maze begin on the way; those
+    lanes go on as the way did."""
+    practice = searched.guide.ways.practices[MAZE]
+    assert len(practice.places) == (len(practice.way.actions) - 3 + STRIDE - 1) // STRIDE
+    middle = practice.first + len(practice.places) // 2
+    searched.guide.ways.learn([episode(MAZE, "flag", middle), episode(MAZE, "death", middle)] * 30)
+    searched.prepare(0)
+    counts: Counter[int] = Counter()
+    for group in searched.groups:
+        obs = np.zeros((group.count, *group.vector.obs_shape), np.uint8)
+        info = np.zeros_like(group.info)
+        for _ in range(600):
+            group.vector.reset(None, obs, info)
+            rows = info[info[:, COLUMN["start_stage"]] == MAZE]
+            counts.update(rows[:, COLUMN["restart"]].tolist())
+    total = sum(counts.values())
+    assert counts[0] == pytest.approx(0.2 * total, abs=5 * (0.16 * total) ** 0.5)
+    weights = practice.weights() / practice.weights().sum()
+    for index, weight in enumerate(weights):
+        expected = 0.8 * weight * total
+        assert counts[practice.first + index] == pytest.approx(expected, abs=5 * expected**0.5 + 2)
+    assert set(counts) <= {0, *range(practice.first, practice.first + len(practice.places))}
+
+
+def practice(size: int = 60) -> Practice:
+    none = np.zeros(size), np.zeros(size)
+    return Practice(Way(MAZE, 0, []), FIRST_PLACE, [(b"", b"")] * size, *none)
+
+
+def test_practice_moves_from_the_flag_to_the_start() -> None:
+    """A learner that clears from the last places only, and from one more after each 20 attempts at
+    the place before those: nearly all of its practice is at that border, and it reaches the
+    start."""
+    one, random = practice(), np.random.default_rng(0)
+    border, tries, near, total = 50, 0, 0, 0
+    while border > 0 and total < 60_000:
+        weights = one.weights()
+        index = int(random.choice(len(weights), p=weights / weights.sum()))
+        one.count(FIRST_PLACE + index, index >= border)
+        total += 1
+        near += abs(index - border) <= 3
+        tries += index == border - 1
+        if tries == 20:
+            border, tries = border - 1, 0
+    assert border == 0
+    assert near > 0.4 * total
+    assert total < 20_000
+
+
+def test_what_is_mastered_counts_from_the_end() -> None:
+    one = practice(10)
+    assert one.mastered == 0.0
+    for _ in range(30):
+        for index in range(10):
+            one.count(FIRST_PLACE + index, index >= 6 or index == 0)
+    assert one.mastered == pytest.approx(0.4, abs=0.11)
+    assert one.weights()[9] < one.weights()[6]
+
+
+def test_a_resume_changes_nothing(searched: Collector) -> None:
+    ours = searched.guide.ways
+    again = make()
+    assert again.guide.load_state_dict(searched.guide.state_dict())
+    theirs = again.guide.ways
+    assert theirs.state_dict() == ours.state_dict()
+    assert theirs.practices[MAZE].places == ours.practices[MAZE].places
+    assert theirs.metrics() == ours.metrics()
+    # Lanes that cannot play the way go without it.
+    other = make(frame_skip=3)
+    other.guide.ways.load_state_dict(ours.state_dict())
+    assert not other.guide.ways.practices
+    again.close()
+    other.close()
+
+
+def test_a_search_needs_episodes_to_give_its_places_to() -> None:
+    with pytest.raises(ConfigError, match=r"--search-steps .* --archive-share"):
+        tiny(**{**SEARCHING, "archive_share": 0.0})
+
+
+def test_a_run_searches_and_practises() -> None:
+    """The whole of it, in a collector that plays: its lanes begin on the way."""
+    config = tiny(**SEARCHING, rollout_steps=8)
+    collector = make_collector(config, make_agent(config))
+    collector.guide.curriculum.episodes[MAZE] = EPISODES
+    seen: set[int] = set()
+    for update in range(30):
+        collector.prepare(update * config.steps_per_update)
+        collector.collect()
+        seen |= {one.restart for one in collector.episodes.take()}
+    metrics = collector.guide.metrics()
+    assert metrics["ways"] == 1.0
+    assert metrics["searched_steps"] == collector.guide.ways.searched_steps > 0
+    assert any(ways.FIRST_PLACE <= number < 1 << 24 for number in seen)
+    assert collector.guide.ways.practices[MAZE].attempts.sum() > 0
+    collector.close()
