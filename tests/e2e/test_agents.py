@@ -51,6 +51,18 @@ def test_agents_lists_them_and_shows_cards(capsys: OUT) -> None:
     assert said == "warpzone agents: no agent 'smal' is shipped; did you mean small?\n"
 
 
+@pytest.mark.usefixtures("small")
+def test_baselines_are_evaluated_beside_an_agent(capsys: OUT) -> None:
+    words = ["eval", "small", "--delays", "0..1", "--policy", "argmax", "--stuck-after", "5"]
+    assert main([*words, "--baselines", "--json", "e.json"]) == 0
+    totals = json.loads(Path("e.json").read_text())["totals"]
+    assert list(totals) == ["argmax", "random", "scripted"]
+    assert len({total["episodes"] for total in totals.values()}) == 1
+    assert "scripted: " in capsys.readouterr().out
+    assert main(["eval", "small", "--whole-game", "--baselines"]) == 2
+    assert "--baselines are about single stages" in capsys.readouterr().err
+
+
 def test_names_work_wherever_an_agent_is_taken(capsys: OUT, small: Path) -> None:
     words = ["eval", "small", "--delays", "0", "--policy", "argmax", "--stuck-after", "5"]
     assert main([*words, "--json", "e.json"]) == 0

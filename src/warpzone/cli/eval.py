@@ -30,6 +30,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--whole-game", action="store_true", help="from 1-1 with three lives: how far?"
     )
+    parser.add_argument(
+        "--baselines",
+        action="store_true",
+        help="also a random and a scripted player, with the agent's actions",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the sampled policy (default 0)")
     parser.add_argument(
         "--stuck-after", type=int, default=400, help="steps without new ground that fail (400)"
@@ -48,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.whole_game and args.stages is not None:
         raise ValueError("--whole-game starts at 1-1 and takes no --stages")
+    if args.whole_game and args.baselines:
+        raise ValueError("--baselines are about single stages, not about --whole-game")
     # Checked before minutes of play, not after.
     for file in (args.json, args.parquet):
         if file is not None and not file.parent.is_dir():
@@ -111,6 +118,20 @@ def run(args: argparse.Namespace) -> int:
             seed=args.seed,
             stuck_after=args.stuck_after,
         )
+        if args.baselines:
+            from warpzone.eval.baselines import play_baselines
+            from warpzone.eval.cases import BASELINES
+
+            policies = (*policies, *BASELINES)
+            outcomes += play_baselines(
+                found.config,
+                image,
+                program,
+                stages=args.stages,
+                delays=delays,
+                seed=args.seed,
+                stuck_after=args.stuck_after,
+            )
     seconds = time.perf_counter() - began
     if args.json:
         write_json(args.json, as_document(outcomes, about))

@@ -11,6 +11,9 @@ DELAYS = tuple(range(31))
 #: The longest delay; a window of 0..30 can itself be memorised.
 LONGEST_DELAY = 120
 POLICIES = ("argmax", "sampled")
+#: Players that have learned nothing: any action with the same chance; or running to the right and
+#: jumping all the time.
+BASELINES = ("random", "scripted")
 
 
 @dataclass(frozen=True)

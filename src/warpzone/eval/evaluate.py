@@ -133,7 +133,7 @@ def _play(
             ended = landing.terminated | landing.truncated
             for row in np.flatnonzero(ended):
                 lane = int(running[row])
-                outcomes[lane] = _outcome(cases[lane], landing, int(row), step + 1, returns[lane])
+                outcomes[lane] = outcome_of(cases[lane], landing, int(row), step + 1, returns[lane])
             # Ended lanes leave the batch: the network computes the others only.
             running, on = running[~ended], ~ended
             if not len(running):
@@ -163,7 +163,8 @@ class Chooser:
         return chosen
 
 
-def _outcome(case: Case, landing: Landing, row: int, steps: int, total: float) -> Outcome:
+def outcome_of(case: Case, landing: Landing, row: int, steps: int, total: float) -> Outcome:
+    """The outcome of an episode that has ended."""
     info = dict(zip(COLUMN, landing.info[row].tolist(), strict=True))
     terminated = bool(landing.terminated[row])
     cleared = terminated and bool(info["flag_get"])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from warpzone.eval.cases import BASELINES
 from warpzone.run import rows
 from warpzone.run.names import CONFIG, EPISODES, EVALS, EVALUATION, METRICS, VERSIONS
 from warpzone.run.reader import RunReader
@@ -46,8 +47,9 @@ class RunData:
     evals: list[dict[str, Any]]
     episodes: list[dict[str, Any]]
     versions: dict[str, Any] = field(default_factory=dict)
-    #: Rows of a separate evaluation, if there is one.
+    #: Rows of a separate evaluation, if there is one, and of its baselines.
     evaluation: list[dict[str, Any]] = field(default_factory=list)
+    baselines: list[dict[str, Any]] = field(default_factory=list)
 
     def curve(self, name: str) -> list[tuple[float, float]]:
         """A metric over steps, where it has a number."""
@@ -94,7 +96,8 @@ class RunData:
 def read_run(path: Path) -> RunData:
     """Reads a run's folder, of a live run as far as it is written."""
     reader = RunReader(path).require()
-    evaluation = reader.document(EVALUATION, MOST_EVALUATION).get("episodes")
+    told = reader.document(EVALUATION, MOST_EVALUATION).get("episodes")
+    evaluation = rows.episodes(told if isinstance(told, list) else [])
     return RunData(
         name=path.resolve().name,
         path=path,
@@ -103,7 +106,8 @@ def read_run(path: Path) -> RunData:
         evals=rows.episodes(reader.newest_rows(EVALS, MOST_EVALS)),
         episodes=rows.episodes(reader.rows(EPISODES, MOST_EPISODES)),
         versions=reader.document(VERSIONS),
-        evaluation=rows.episodes(evaluation if isinstance(evaluation, list) else []),
+        evaluation=[row for row in evaluation if row.get("policy") not in BASELINES],
+        baselines=[row for row in evaluation if row.get("policy") in BASELINES],
     )
 
 

@@ -42,6 +42,7 @@ def make_page(
     parts += [_maps(run, rom, native) for run in runs]
     parts.append(_videos(runs, page, embed))
     parts.append(sections.speed(runs))
+    parts.append(sections.baselines(runs))
     parts.append(sections.published(runs))
     parts.append(sections.configuration(runs))
     return whole_page(title, parts)

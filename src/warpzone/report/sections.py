@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
+from warpzone.eval.cases import BASELINES, POLICIES
 from warpzone.eval.summary import wilson
 from warpzone.report.charts import line_chart, short, stacked_chart
 from warpzone.report.data import RunData, defaults
@@ -92,6 +94,41 @@ def speed(runs: Sequence[RunData]) -> Markup:
         shares = {name: points for name, points in shares.items() if any(y for _, y in points)}
         charts.append(stacked_chart(f"Time split of {run.name}", shares))
     return section("Throughput and time", tag("div", *charts, class_="charts"))
+
+
+def baselines(runs: Sequence[RunData]) -> Markup:
+    """The runs beside players that have learned nothing, where these were evaluated."""
+    policies = (*POLICIES, *BASELINES)
+    rows = []
+    for run in runs:
+        by_stage: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        for row in (*run.evaluation, *run.baselines):
+            episodes = by_stage.setdefault(str(row.get("stage")), {})
+            episodes.setdefault(str(row.get("policy")), []).append(row)
+        for stage, found in sorted(by_stage.items()):
+            if any(name in found for name in BASELINES):
+                reached = [_reached(found.get(name, [])) for name in policies]
+                rows.append([run.name, stage, *reached])
+    if not rows:
+        return Markup("")
+    return section(
+        "Beside baselines",
+        tag(
+            "p",
+            "Clear rate and median of the furthest x. The random player takes any action with the "
+            "same chance, the scripted one runs to the right and jumps all the time; both play by "
+            "the same protocol with the same actions.",
+        ),
+        table(["run", "stage", *policies], rows),
+    )
+
+
+def _reached(rows: Sequence[dict[str, Any]]) -> str:
+    if not rows:
+        return "-"
+    clears = sum(bool(row.get("cleared")) for row in rows)
+    places = [row["furthest_x"] for row in rows if "furthest_x" in row]
+    return f"{clears / len(rows):.0%}" + (f", x {median(places):.0f}" if places else "")
 
 
 def published(runs: Sequence[RunData]) -> Markup:

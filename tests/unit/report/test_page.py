@@ -56,6 +56,24 @@ def run(tmp_path: Path) -> Path:
     return path
 
 
+def test_baselines_stand_beside_the_run_and_nowhere_else(run: Path, tmp_path: Path) -> None:
+    assert "Beside baselines" not in make_page([read_run(run)], tmp_path / "r.html", rom=None)
+    rows = [
+        {"stage": "1-1", "policy": policy, "start_delay": delay, "cleared": cleared,
+         "furthest_x": x, "x": x, "reason": "death"}
+        for policy, cleared, x in
+        (("argmax", True, 3000), ("random", False, 300), ("scripted", False, 800))
+        for delay in (0, 1)
+    ]  # fmt: skip
+    (run / "eval.json").write_text(json.dumps({"episodes": rows}))
+    data = read_run(run)
+    assert {row["policy"] for row in data.best_rows()} == {"argmax"}
+    page = make_page([data], tmp_path / "r.html", rom=None)
+    part = page.partition("Beside baselines")[2].partition("</table>")[0]
+    cells = re.findall("<td[^>]*>([^<]*)</td>", part)
+    assert cells[-5:] == ["1-1", "100%, x 3000", "-", "0%, x 300", "0%, x 800"]
+
+
 def test_one_run(run: Path, tmp_path: Path) -> None:
     page = make_page([read_run(run)], tmp_path / "r.html", rom=None)
     text = "".join(read(page).text)
