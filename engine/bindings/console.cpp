@@ -74,10 +74,10 @@ class PyConsole {
     const NativeCode* native = native_ ? &native_->code() : nullptr;
     if (auto* m = std::get_if<Machine>(&machine_)) {
       VblankConsole console{*m, *cart_, native};
-      reach_start(console, stage);
+      reach_start(console, stage, StageTable(*cart_));
     } else {
       NesPyConsole console{std::get<nespy::Machine>(machine_), *cart_, nullptr};
-      reach_start(console, stage);
+      reach_start(console, stage, StageTable(*cart_));
     }
   }
 

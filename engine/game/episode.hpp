@@ -23,6 +23,7 @@ struct Rules {
   bool end_on_life = true;      ///< otherwise only game over ends (and the flag, in a single stage)
   bool end_on_setback = false;  ///< a wrong turn in a maze ends, and is paid like a death
   bool skip_scenes = true;
+  uint8_t last_world = 7;  ///< after which the whole game is won; the cartridge says which it is
 };
 
 inline constexpr int kRememberedAreas = 8;
@@ -111,7 +112,7 @@ inline void account_frame(const Rules& rules, Episode& episode, const uint8_t* r
   episode.had_flag = flag;
   const bool lost =
       is_game_over(ram) || (rules.end_on_life && dying) || (rules.end_on_setback && totals.setback);
-  totals.done = lost || (episode.single_stage() ? flag : is_game_won(ram));
+  totals.done = lost || (episode.single_stage() ? flag : is_game_won(ram, rules.last_world));
 }
 
 /// Credits the points made since the last call. While a stage loads, the score's digits are none.

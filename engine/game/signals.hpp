@@ -125,8 +125,11 @@ inline bool is_stage_over(const uint8_t* ram) {
 /// The flag of a stage or the axe of a castle.
 inline bool flag_get(const uint8_t* ram) { return is_world_over(ram) || is_stage_over(ram); }
 
-/// The princess is saved: the game waits for a button for ever.
-inline bool is_game_won(const uint8_t* ram) { return is_world_over(ram) && ram[ram::kWorld] == 7; }
+/// The princess is saved: the game waits for a button for ever. A cartridge with fewer worlds ends
+/// with its last one; what it shows after that is nothing.
+inline bool is_game_won(const uint8_t* ram, uint8_t last_world = 7) {
+  return is_world_over(ram) && ram[ram::kWorld] == last_world;
+}
 
 /// The player moves Mario: no loading, no scene, no animation.
 inline bool in_control(const uint8_t* ram) {

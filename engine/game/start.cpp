@@ -13,15 +13,17 @@ constexpr uint8_t kStartButton = 0x08;
 constexpr int kMaxStartFrames = 20000;
 constexpr size_t kRememberedCartridges = 4;
 
-/// These worlds count the walk into the first pipe as an area of its own.
-bool has_entry_scene(int world) { return world == 0 || world == 1 || world == 3 || world == 6; }
+void write_stage(uint8_t* ram, int stage, const StageTable& table) {
+  ram[ram::kWorld] = static_cast<uint8_t>(stage / kStagesPerWorld);
+  ram[ram::kStage] = static_cast<uint8_t>(stage % kStagesPerWorld);
+  ram[ram::kArea] = table.area(stage);
+}
 
-void write_stage(uint8_t* ram, int stage) {
-  const int world = stage / 4;
-  const int level = stage % 4;
-  ram[ram::kWorld] = static_cast<uint8_t>(world);
-  ram[ram::kStage] = static_cast<uint8_t>(level);
-  ram[ram::kArea] = static_cast<uint8_t>(level + (has_entry_scene(world) && level >= 1 ? 1 : 0));
+void check_stage(int stage, const StageTable& table) {
+  if (stage < kWholeGame || stage >= kStages) {
+    throw std::out_of_range("stage " + std::to_string(stage) + " is outside -1..31");
+  }
+  if (stage != kWholeGame) table.require(stage);
 }
 
 /// Until the game has cleared RAM after power-on, the clock's digits are not digits.
@@ -53,17 +55,15 @@ bool same_program(const Cartridge& a, const Cartridge& b) {
 }  // namespace
 
 template <Console C>
-void reach_start(C& console, int stage) {
-  if (stage < kWholeGame || stage >= kStages) {
-    throw std::out_of_range("stage " + std::to_string(stage) + " is outside -1..31");
-  }
+void reach_start(C& console, int stage, const StageTable& table) {
+  check_stage(stage, table);
   const uint8_t* ram = console.ram();
   StartPresser<C> start(console);
   start.press();
   start.release();
   while (!clock_runs(ram)) {
     start.press();
-    if (stage != kWholeGame) write_stage(console.ram(), stage);
+    if (stage != kWholeGame) write_stage(console.ram(), stage, table);
     start.release();
     console.ram()[ram::kPrelevelTimer] = 0;
   }
@@ -77,14 +77,12 @@ void reach_start(C& console, int stage) {
 
 template <Console C>
 const typename C::State& StartStates<C>::get(int stage, const NativeCode* native) {
-  if (stage < kWholeGame || stage >= kStages) {
-    throw std::out_of_range("stage " + std::to_string(stage) + " is outside -1..31");
-  }
+  check_stage(stage, table_);
   Entry& entry = entries_[static_cast<size_t>(stage - kWholeGame)];
   std::call_once(entry.once, [&] {
     auto state = std::make_unique<typename C::State>(C::power_on(*cart_));
     C console{*state, *cart_, native};
-    reach_start(console, stage);
+    reach_start(console, stage, table_);
     entry.state = std::move(state);
   });
   return *entry.state;
@@ -104,9 +102,9 @@ std::shared_ptr<StartStates<C>> shared_start_states(const CartridgePtr& cart) {
   return known.back();
 }
 
-template void reach_start(VblankConsole&, int);
-template void reach_start(NesPyConsole&, int);
-template void reach_start(ForeignConsole&, int);
+template void reach_start(VblankConsole&, int, const StageTable&);
+template void reach_start(NesPyConsole&, int, const StageTable&);
+template void reach_start(ForeignConsole&, int, const StageTable&);
 template class StartStates<VblankConsole>;
 template class StartStates<NesPyConsole>;
 template std::shared_ptr<StartStates<VblankConsole>> shared_start_states(const CartridgePtr&);

@@ -5,27 +5,29 @@
 #include <mutex>
 
 #include "game/consoles.hpp"
+#include "game/stage_table.hpp"
 
 namespace wz {
 
-inline constexpr int kStages = 32;
 inline constexpr int kWholeGame = -1;
 
 /// From power-on to the first moment of play, with the button presses and pokes of
-/// gym-super-mario-bros. `stage` is 0..31, or kWholeGame to start at 1-1 and play on.
-/// Throws std::runtime_error when the game does not start.
+/// gym-super-mario-bros. `stage` is 0..31, or kWholeGame to start at 1-1 and play on; `table` says
+/// where the cartridge has it. Throws std::out_of_range for no stage at all, std::invalid_argument
+/// for one that the cartridge does not have, and std::runtime_error when the game does not start.
 template <Console C>
-void reach_start(C& console, int stage);
+void reach_start(C& console, int stage, const StageTable& table = {});
 
 /// The start states of one cartridge, made when first asked for and then shared. Safe to use from
 /// any number of threads.
 template <Console C>
 class StartStates {
  public:
-  explicit StartStates(CartridgePtr cart) : cart_(std::move(cart)) {}
+  explicit StartStates(CartridgePtr cart) : cart_(std::move(cart)), table_(*cart_) {}
 
   const typename C::State& get(int stage, const NativeCode* native);
   const Cartridge& cartridge() const { return *cart_; }
+  const StageTable& table() const { return table_; }
 
  private:
   struct Entry {
@@ -33,6 +35,7 @@ class StartStates {
     std::unique_ptr<typename C::State> state;
   };
   CartridgePtr cart_;
+  StageTable table_;
   std::array<Entry, kStages + 1> entries_;
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -65,6 +66,16 @@ void test_flags() {
   CHECK(!is_game_won(ram.data()));
   ram[ram::kWorld] = 7;
   CHECK(is_game_won(ram.data()));
+  ram[ram::kWorld] = 3;
+  CHECK(!is_game_won(ram.data()));
+  Episode episode = begin_episode(ram.data(), kWholeGame, 0);
+  Rules rules;
+  for (const uint8_t last : {uint8_t{7}, uint8_t{3}}) {
+    rules.last_world = last;
+    StepTotals totals;
+    account_frame(rules, episode, ram.data(), totals);
+    CHECK_EQ(totals.done, last == 3);
+  }
   ram = playing();
   CHECK(!is_dying(ram.data()));
   ram[ram::kPlayerYHigh] = 2;
@@ -308,6 +319,34 @@ void test_scenes() {
   CHECK_THROWS(std::runtime_error, skip_scenes(castle, false));
 }
 
+/// A cartridge whose worlds after the second were left out, with an entry scene before 2-3.
+void test_stage_table(const Cartridge& cart) {
+  const StageTable known, read(cart);
+  for (int stage = 0; stage < kStages; ++stage) {
+    CHECK(read.has(stage));
+    CHECK_EQ(read.area(stage), known.area(stage));
+  }
+  CHECK_EQ(read.last_world(), 7);
+  constexpr int kOffsets = 0x9CB4 - 0x8000, kPointers = 0x9CBC - 0x8000;
+  Cartridge other = cart;
+  for (int i = 0; i < 64; ++i) other.prg[static_cast<size_t>(kPointers + i)] = 0;
+  const uint8_t offsets[] = {0, 4, 20, 21, 22, 23, 24, 25};
+  const uint8_t pointers[] = {0x20, 0x21, 0x22, 0x60, 0x23, 0x24, 0x29, 0x25, 0xE1};
+  std::copy(std::begin(offsets), std::end(offsets), other.prg.begin() + kOffsets);
+  std::copy(std::begin(pointers), std::end(pointers), other.prg.begin() + kPointers);
+  const StageTable table(other);
+  const int areas[] = {0, 1, 2, 3, 0, 1, 3, 4};
+  for (int stage = 0; stage < 8; ++stage) CHECK_EQ(table.area(stage), areas[stage]);
+  for (int stage = 8; stage < kStages; ++stage) {
+    CHECK(!table.has(stage));
+    CHECK_THROWS(std::invalid_argument, table.require(stage));
+  }
+  CHECK_EQ(table.last_world(), 1);
+  // Another program may look stages up in another way: then they are where they always were.
+  other.prg[0x9C13 - 0x8000] ^= 1;
+  CHECK_EQ(StageTable(other).area(31), known.area(31));
+}
+
 template <class C>
 void test_start(const CartridgePtr& cart, int stage) {
   const auto states = shared_start_states<C>(cart);
@@ -329,6 +368,7 @@ void test_rom(const std::vector<uint8_t>& file) {
     other.prg[address - 0x8000] ^= 0x10;
     CHECK_THROWS(std::invalid_argument, require_super_mario_bros(other));
   }
+  test_stage_table(*cart);
   for (int stage = kWholeGame; stage < kStages; ++stage) test_start<VblankConsole>(cart, stage);
   test_start<NesPyConsole>(cart, 0);
   test_start<NesPyConsole>(cart, 13);

@@ -37,6 +37,8 @@ class LanesOn final : public LaneSet {
     context_.cart = std::move(cart);
     if (C::kTiming == Timing::kVblank) context_.native = native;
     context_.starts = shared_start_states<C>(context_.cart);
+    for (const auto& list : stages) require_stages(list);
+    context_.config.rules.last_world = context_.starts->table().last_world();
     context_.fingerprint = fingerprint(config, *context_.cart);
     context_.beginnings.script = make_script(config.script);
     context_.plan = std::make_unique<ObservePlan>(config.observe, simd);
@@ -135,6 +137,7 @@ class LanesOn final : public LaneSet {
   }
   void set_stages(int lane, std::vector<uint8_t> stages) override {
     check_stages(stages);
+    require_stages(stages);
     at(lane).stages = std::move(stages);
   }
   std::vector<uint8_t> save(int lane) const override { return save_lane(at(lane), context_); }
@@ -161,6 +164,9 @@ class LanesOn final : public LaneSet {
  private:
   Lane<C>& at(int lane) { return lanes_[static_cast<size_t>(lane)]; }
   const Lane<C>& at(int lane) const { return lanes_[static_cast<size_t>(lane)]; }
+  void require_stages(const std::vector<uint8_t>& stages) const {
+    for (uint8_t stage : stages) context_.starts->table().require(stage);
+  }
   Scratch& scratch(int thread) { return *scratch_[static_cast<size_t>(thread)]; }
 
   LaneContext<C> context_;

@@ -26,7 +26,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     engine.add_argument("--threads", type=_numbers, default=(1, 2), help="default 1,2")
     engine.add_argument("--quick", action="store_true", help="5 short rounds, 16 lanes, 1 thread")
     engine.add_argument("--translate", action="store_true", help="measure the translation anew")
-    engine.add_argument("--rom", help="eu, world or a file (default: the installed one)")
+    engine.add_argument(
+        "--rom", help="eu, world, lost-levels or a file (default: the installed one)"
+    )
     engine.add_argument("--json", metavar="FILE", help="write the result; - is standard output")
     engine.add_argument("--append", type=Path, metavar="FILE", help="the ledger to add a line to")
     for name, summary in TRAINING.items():

@@ -44,7 +44,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--network", metavar="MODULE:CLASS", help=NETWORK)
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
-    parser.add_argument("--rom", help="eu, world or a file (default: what it was trained on)")
+    parser.add_argument(
+        "--rom",
+        help="eu, world, lost-levels or a file (default: what it was trained on)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -44,7 +44,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--policy", choices=("argmax", "sampled"), help="only this policy")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
     parser.add_argument("--scale", type=int, default=1, help="pixel size (default 1)")
-    parser.add_argument("--rom", help="eu, world or a file (default: the installed one)")
+    parser.add_argument(
+        "--rom",
+        help="eu, world, lost-levels or a file (default: the installed one)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -48,7 +48,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--scale", type=positive, help="pixel size in the video")
     parser.add_argument("--terminal", action="store_true", help="watch in this terminal")
     parser.add_argument("--window", action="store_true", help="watch in a window (pygame)")
-    parser.add_argument("--rom", help="eu, world or a file (default: the installed one)")
+    parser.add_argument(
+        "--rom", help="eu, world, lost-levels or a file (default: the installed one)"
+    )
     parser.add_argument("--json", action="store_true", help="print where it ended as JSON")
 
 

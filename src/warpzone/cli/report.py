@@ -32,7 +32,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--no-maps", action="store_true", help="leave out the maps")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
-    parser.add_argument("--rom", help="eu, world or a file (default: the installed one)")
+    parser.add_argument(
+        "--rom", help="eu, world, lost-levels or a file (default: the installed one)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,8 +17,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     install = actions.add_parser("install", help="store the ROM and translate its program")
     install.add_argument(
         "--variant",
-        choices=[*rom.VARIANTS, "all"],
-        help="eu: the ROM of gym-super-mario-bros (default); world: the canonical one; all: both",
+        choices=[*rom.KNOWN, "all", "gym"],
+        help="eu: the ROM of gym-super-mario-bros (default); world: the canonical one; all: both; "
+        "downsample, pixel, rectangle: the same game with other pictures; lost-levels, "
+        "lost-levels-downsample: worlds 1 to 4 of The Lost Levels; gym: every ROM of "
+        "gym-super-mario-bros",
     )
     install.add_argument(
         "--from", dest="source", metavar="FILE", help="a ROM of your own, or the wheel"
@@ -34,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _install(variant: str | None, source: str | None) -> int:
-    for name in rom.VARIANTS if variant == "all" else [variant]:
+    sets: dict[str, list[str | None]] = {"all": [*rom.VARIANTS], "gym": ["eu", *rom.MODIFIED]}
+    for name in sets.get(variant or "", [variant]):
         installed = rom.install(name, source)
         print(f"{installed.variant}: {installed.path}")
         _translate(installed)

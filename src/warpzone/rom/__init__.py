@@ -2,6 +2,9 @@
 
 from warpzone.rom.rom import (
     CUSTOM,
+    KNOWN,
+    LOST_LEVELS,
+    MODIFIED,
     OVERRIDES,
     VARIANTS,
     WHEEL,
@@ -19,6 +22,9 @@ from warpzone.rom.rom import (
 
 __all__ = [
     "CUSTOM",
+    "KNOWN",
+    "LOST_LEVELS",
+    "MODIFIED",
     "OVERRIDES",
     "VARIANTS",
     "WHEEL",

@@ -15,18 +15,39 @@ from pathlib import Path
 
 from warpzone.rom import paths
 
-#: The wheel on the package index that holds both ROMs.
+#: The wheel on the package index that holds the ROMs.
 WHEEL = "gym-super-mario-bros==7.4.0"
-#: SHA-256 of the ROMs we know, the default first.
+#: SHA-256 of the ROMs that are played by default, the first one first.
 VARIANTS: dict[str, str] = {
     "eu": "ec299b990e8bfee8ba46e3f61d63b2e1ae5b8a2e431de84e2e4bbd692dc53586",
     "world": "f61548fdf1670cffefcc4f0b7bdcdd9eaba0c226e3b74f8666071496988248de",
 }
+#: The other ROMs of the wheel: the same game with other pictures, and The Lost Levels. Nothing
+#: plays them unless they are named.
+MODIFIED: dict[str, str] = {
+    "downsample": "b65e7d0fb62d39926b67b612bb94b1c355a5f9e81c0851e3f878c0ec50b8a9df",
+    "pixel": "7af609a7548041c0339332570e96a7d2ab38821576014d4bce017e9337b1dfe9",
+    "rectangle": "1a8fd5e429707999f267e2eba4ab1adb24890c32da48d420d08a5980ac48b66a",
+    "lost-levels": "d133358f74e8ac78b7f61259866428770da6b84bf5dcd3645e47fc962c5ba45f",
+    "lost-levels-downsample": "6264197fefa488629c1f64b8c7f7f043e4dbf0b3f0fd335699a85a028c13bef4",
+}
+LOST_LEVELS = ("lost-levels", "lost-levels-downsample")
+#: All whose hash is known.
+KNOWN: dict[str, str] = {**VARIANTS, **MODIFIED}
 #: A user's own image of the game, with another hash.
 CUSTOM = "custom"
 OVERRIDES = ("WARPZONE_ROM", "MARIO_ROM")
 
 _FOLDER_IN_WHEEL = "gym_super_mario_bros/_roms/"
+#: What the wheel calls them.
+_FILES_IN_WHEEL = {
+    "eu": "super-mario-bros.nes",
+    "downsample": "super-mario-bros-downsample.nes",
+    "pixel": "super-mario-bros-pixel.nes",
+    "rectangle": "super-mario-bros-rectangle.nes",
+    "lost-levels": "super-mario-bros-2.nes",
+    "lost-levels-downsample": "super-mario-bros-2-downsample.nes",
+}
 _HEADER_AND_PROGRAM = 16 + 32768
 _GRAPHICS = 8192
 _MAX_BYTES = 1 << 20
@@ -77,7 +98,7 @@ def locate(rom: str | os.PathLike[str] | bytes | None = None) -> Rom:
     for name in OVERRIDES:
         if value := os.environ.get(name):
             return _open(value, f"${name}: ")
-    if stored := installed():
+    if (stored := installed()) and stored[0] not in MODIFIED:
         return load_stored(stored[0])
     raise RomMissingError("There is no ROM yet; run `warpzone rom install` to get it.")
 
@@ -85,7 +106,7 @@ def locate(rom: str | os.PathLike[str] | bytes | None = None) -> Rom:
 def identify(data: bytes, path: Path | None) -> Rom:
     """Names a known ROM by its hash, accepts any other NROM image of the game, refuses the rest."""
     digest = hashlib.sha256(data).hexdigest()
-    for variant, expected in VARIANTS.items():
+    for variant, expected in KNOWN.items():
         if digest == expected:
             return Rom(data, variant, digest, path)
     from warpzone import _engine
@@ -99,7 +120,8 @@ def identify(data: bytes, path: Path | None) -> Rom:
 
 def installed() -> list[str]:
     """The variants in the data folder, damaged or not, the default first."""
-    return [variant for variant in (*VARIANTS, CUSTOM) if stored_path(variant) is not None]
+    order = (*VARIANTS, CUSTOM, *MODIFIED)
+    return [variant for variant in order if stored_path(variant) is not None]
 
 
 def stored_path(variant: str) -> Path | None:
@@ -118,7 +140,7 @@ def load_stored(variant: str) -> Rom:
     if path is None:
         command = f"warpzone rom install {_install_flags(variant)}".rstrip()
         raise RomMissingError(f"The `{variant}` ROM is not installed; run `{command}`.")
-    expected = VARIANTS.get(variant) or path.stem.removeprefix(f"{CUSTOM}-")
+    expected = KNOWN.get(variant) or path.stem.removeprefix(f"{CUSTOM}-")
     data = _read(path)
     digest = hashlib.sha256(data).hexdigest()
     if digest != expected:
@@ -130,8 +152,8 @@ def load_stored(variant: str) -> Rom:
 def install(variant: str | None = None, source: str | os.PathLike[str] | None = None) -> Rom:
     """Stores a ROM in the data folder: from `source` (a ROM or the wheel), else from the package
     index. What is already there and undamaged is left alone."""
-    if variant is not None and variant not in VARIANTS:
-        raise ValueError(f"Unknown ROM variant {variant!r}; choose one of {', '.join(VARIANTS)}.")
+    if variant is not None and variant not in KNOWN:
+        raise ValueError(f"Unknown ROM variant {variant!r}; choose one of {', '.join(KNOWN)}.")
     if source is not None:
         return _install_from(Path(source), variant)
     variant = variant or next(iter(VARIANTS))
@@ -165,7 +187,7 @@ def _install_flags(variant: str) -> str:
 
 
 def _open(rom: str, origin: str) -> Rom:
-    if rom in VARIANTS or rom == CUSTOM:
+    if rom in KNOWN or rom == CUSTOM:
         return load_stored(rom)
     path = Path(rom).expanduser()
     try:
@@ -231,18 +253,20 @@ def _download(folder: Path) -> Path:
 
 
 def _from_wheel(wheel: bytes, name: str, variant: str) -> Rom:
-    """The default ROM lies in the wheel as it is; the World ROM is the program of one file with
-    the graphics of the other."""
+    """All but the World ROM lie in the wheel as they are; that one is the program of one file with
+    the graphics of another."""
     try:
         with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
-            data = _member(archive, "super-mario-bros.nes")
             if variant == "world":
-                other = _member(archive, "super-mario-bros-rectangle.nes")
-                data = other[:_HEADER_AND_PROGRAM] + data[-_GRAPHICS:]
+                graphics = _member(archive, _FILES_IN_WHEEL["eu"])[-_GRAPHICS:]
+                program = _member(archive, _FILES_IN_WHEEL["rectangle"])[:_HEADER_AND_PROGRAM]
+                data = program + graphics
+            else:
+                data = _member(archive, _FILES_IN_WHEEL[variant])
     except _DAMAGE as error:
         raise RomError(f"{name} does not hold the ROM: {error}.") from error
     digest = hashlib.sha256(data).hexdigest()
-    if digest != VARIANTS[variant]:
+    if digest != KNOWN[variant]:
         raise RomError(f"The `{variant}` ROM in {name} has the wrong SHA-256; not installed.")
     return Rom(data, variant, digest, None)
 

@@ -75,6 +75,40 @@ def test_install_from_the_wheel(folders: Path, wheel: Path, variant: str) -> Non
     assert roms.locate(variant).path == installed.path
 
 
+class TestOtherRomsOfTheWheel:
+    """Only their hashes are known here; other bytes in their place are refused by name."""
+
+    @pytest.mark.parametrize("variant", list(roms.MODIFIED))
+    def test_other_bytes_are_refused(
+        self, folders: Path, wheel: Path, eu: bytes, variant: str
+    ) -> None:
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name in roms._FILES_IN_WHEEL.values():
+                archive.writestr(IN_WHEEL + name, dirty(eu))
+        with pytest.raises(roms.RomError, match=f"`{variant}` ROM in .* has the wrong SHA-256"):
+            roms.install(variant, wheel)
+
+    def test_they_are_played_only_when_they_are_named(
+        self, folders: Path, eu: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        digest = hashlib.sha256(dirty(eu)).hexdigest()
+        monkeypatch.setitem(roms.MODIFIED, "pixel", digest)
+        monkeypatch.setitem(roms.KNOWN, "pixel", digest)
+        file = tmp_path / "own.nes"
+        file.write_bytes(dirty(eu))
+        assert roms.install(source=file).variant == "pixel"
+        assert roms.locate("pixel").sha256 == digest
+        with pytest.raises(roms.RomMissingError, match="There is no ROM yet"):
+            roms.locate()
+        roms._store(roms.identify(eu, None))
+        assert roms.locate().variant == "eu"
+        assert roms.installed() == ["eu", "pixel"]
+
+    def test_a_missing_one_names_its_command(self, folders: Path) -> None:
+        with pytest.raises(roms.RomMissingError, match="rom install --variant lost-levels`"):
+            roms.locate("lost-levels")
+
+
 def test_install_downloads_once(folders: Path, pip_gives: list[list[str]]) -> None:
     first = roms.install()
     assert first.variant == "eu"

@@ -8,13 +8,14 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
+from warpzone import rom as roms
 from warpzone.env.backends.diagnostics import Diagnostics
 from warpzone.env.backends.events import Report, say
 from warpzone.env.backends.interface import BackendError, BackendSpec, Lanes, RamX
 from warpzone.env.backends.select import check_installed, is_factory, make_lanes, prewarm
 from warpzone.env.backends.worker_lanes import WorkerLanes, WorkerSettings
 from warpzone.env.options import Options
-from warpzone.env.stages import lane_stages
+from warpzone.env.stages import STAGES_PER_WORLD, lane_stages
 
 
 class RomFile:
@@ -48,6 +49,7 @@ def make_spec(
         raise BackendError(f"the back-end {backend} shows pixels, not {options.obs}")
     check_installed(backend)
     stages: Sequence[tuple[int, ...]] = lane_stages(options.stages, num_lanes)
+    _check_stages(backend, rom, stages)
     spec = BackendSpec(
         backend,
         str(rom.path),
@@ -63,6 +65,18 @@ def make_spec(
 
         factory.check_stages(spec)
     return spec
+
+
+def _check_stages(backend: str, rom: RomFile, stages: Sequence[tuple[int, ...]]) -> None:
+    """Only the native engine reads from the ROM where its stages are; worlds of The Lost Levels
+    after the first have them in other places than Super Mario Bros."""
+    if all(stage < STAGES_PER_WORLD for lane in stages for stage in lane) or is_factory(backend):
+        return
+    if roms.identify(rom.path.read_bytes(), rom.path).variant in roms.LOST_LEVELS:
+        raise BackendError(
+            f"the back-end {backend} plays The Lost Levels as a whole game or in world 1; other "
+            "stages need the native engine"
+        )
 
 
 def open_lanes(
