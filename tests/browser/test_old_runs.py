@@ -39,8 +39,111 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     (long / "logs").mkdir()
     lines = ["[train] one", "[eval] two <b>bold</b>", "[train][warn] three"]
     (long / "logs" / "train.log").write_text("\n".join(lines) + "\n")
+    rated = make_run(folder, "rated")
+    (rated / "metrics.jsonl").write_text("")
+    numbers = [
+        {"update": n, "global_step": 100 * n, "seconds": n / 2, "clear_rate": n / 50}
+        | {"entropy": 2 - n / 50, "avg_return": 3.0 * n, "recent_return_p50": 2.0 * n}
+        | {"env_steps_per_sec": 1648.25, "env_frames_per_sec": 6593.0}
+        for n in range(1, 51)
+    ]
+    write_rows(rated / "metrics.jsonl", numbers)
+    write_rows(rated / "evals.jsonl", [{"global_step": 100, "clears": n} for n in (3, 27, 5)])
+    (rated / "control").mkdir()
+    (rated / "control" / "state.json").write_text(json.dumps({"doing": "ended"}))
+    (rated / "best.mp4").write_bytes(b"no film, but a file")
     with Dashboard(folder) as dashboard:
         yield dashboard
+
+
+def test_all_runs_are_the_first_page(server: Dashboard, open_page: Open) -> None:
+    page = open_page(server.url, token=False)
+    page.wait_for_selector("#run-rows tr[data-run=long]")
+    assert page.is_visible("#all")
+    assert not page.is_visible("#body")
+    row = page.locator("#run-rows tr[data-run=rated]")
+    assert "27 of 31" in row.inner_text()
+    assert "0:00:25" in row.inner_text()
+    assert row.locator("polyline").get_attribute("points").count(",") >= 20
+    row.locator("button").click()
+    page.wait_for_selector("#title >> text=rated")
+    assert not page.is_visible("#all")
+    page.screenshot(path=str(SCREENSHOTS / "one-of-many.png"))
+    page.click("#home")
+    page.wait_for_selector("#all", state="visible")
+    page.screenshot(path=str(SCREENSHOTS / "all-runs.png"))
+    assert not page.is_visible("#body")
+
+
+def test_the_address_says_what_is_on_the_screen(server: Dashboard, open_page: Open) -> None:
+    page = open_page(server.url, token=False)
+    choose(page, "rated")
+    page.click("#compare summary")
+    page.check("#compare-list label:has-text('long') input")
+    wait(lambda: page.url.endswith("?run=rated&with=long"))
+    # Escape closes the menu.
+    page.keyboard.press("Escape")
+    assert page.get_attribute("#compare", "open") is None
+    page.reload()
+    page.wait_for_selector("#title >> text=rated")
+    page.wait_for_selector("#legend >> text=long")
+    # Names under the pointer, and no value of a run that was over.
+    wait(lambda: points(page) > 300)
+    box = page.locator("canvas[data-name=entropy]").bounding_box()
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 40)
+    said = page.locator("figure:has(canvas[data-name=entropy]) output")
+    wait(lambda: "long" in said.inner_text())
+    assert "rated" not in said.inner_text()
+
+
+def test_an_ended_run_is_done_and_shows_its_best(server: Dashboard, open_page: Open) -> None:
+    page = open_page(server.url, token=False)
+    choose(page, "rated")
+    wait(lambda: page.inner_text("#badge") == "ended")
+    wait(lambda: page.get_attribute("#progress", "aria-valuenow") == "100")
+    page.wait_for_selector("#lanes video")
+    assert not page.is_visible("#wall-none")
+    assert page.inner_text("#link") == "connected"
+    # Shares are percent in tiles and curves alike.
+    clear = page.locator("figure:has(canvas[data-name=clear_rate]) output")
+    wait(lambda: clear.inner_text() == "100.0 %")
+    assert "100.0 %" in page.inner_text("[data-tile='clear rate']")
+    assert "return, median" in page.inner_text("#tiles")
+    assert "return, mean" in page.inner_text("#charts")
+    # No tile cuts its value, on a phone either.
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        cut = page.eval_on_selector_all(
+            "#tiles dd", "all => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+        )
+        assert cut == 0
+    # Worlds are rows on a phone.
+    tops = [page.locator(f"[data-stage='{name}']").bounding_box()["y"] for name in ("3-1", "3-4")]
+    assert tops[0] == tops[1]
+
+
+def test_axes_tell_their_ticks_apart_and_are_not_made_up(
+    server: Dashboard, open_page: Open
+) -> None:
+    page = open_page(server.url, token=False)
+    choose(page, "long")
+    wait(lambda: points(page) > 300)
+    chart = page.locator("canvas[data-name=entropy]")
+    chart.focus()
+    for _ in range(20):
+        page.keyboard.press("+")
+    wait(lambda: 2 < points(page) < 40)
+    ticks = (chart.get_attribute("data-ticks") or "").split()
+    assert len(ticks) > 1
+    assert len(set(ticks)) == len(ticks)
+    # What only one of two runs has is no axis from 0 to 1 in the other.
+    choose(page, "rated")
+    clear = page.locator("canvas[data-name=clear_rate]")
+    clear.wait_for()
+    clear.scroll_into_view_if_needed()
+    wait(lambda: clear.get_attribute("data-axes") == "drawn")
+    choose(page, "long")
+    wait(lambda: clear.count() == 0 or clear.get_attribute("data-axes") == "none")
 
 
 def choose(page: Any, name: str) -> None:
@@ -158,6 +261,7 @@ def test_a_video_is_played(server: Dashboard, open_page: Open) -> None:
 
 def test_everything_is_reached_by_keyboard(server: Dashboard, open_page: Open) -> None:
     page = open_page(server.url, token=False)
+    choose(page, "first")
     page.wait_for_selector("canvas[data-name=entropy]")
     reached = set()
     for _ in range(90):

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from warpzone.dashboard import trend
 from warpzone.dashboard.rundata import RunData
 from warpzone.dashboard.tail import slim
-from warpzone.run.names import CONFIG, METRICS
+from warpzone.run.names import CONFIG, EVALS, METRICS, VERSIONS
 from warpzone.run.opening import read_json
 from warpzone.run.reader import RunReader, runs_in
 
@@ -20,7 +21,18 @@ MOST_OPEN = 8
 MOST_LISTED = 500
 #: Bytes of a configuration, which has some KiB; those of all runs are kept.
 MOST_CONFIG = 1 << 16
-SHOWN = ("stages", "algo", "num_envs", "max_steps", "entropy", "lr", "memory", "seed", "frame_skip")
+SHOWN = (
+    "stages",
+    "algo",
+    "num_envs",
+    "max_steps",
+    "max_time",
+    "entropy",
+    "lr",
+    "memory",
+    "seed",
+    "frame_skip",
+)
 
 
 class Listing(NamedTuple):
@@ -39,7 +51,7 @@ class Catalogue:
         self.rows: list[dict[str, Any]] = []
         self._open: OrderedDict[str, RunData] = OrderedDict()
         #: Content of each file at its last change.
-        self._known: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
+        self._known: dict[tuple[Path, str], tuple[tuple[int, int], dict[str, Any]]] = {}
 
     def scan(self) -> Listing:
         """Searches again, in a thread that may wait for the disk; `adopt` applies the result."""
@@ -55,7 +67,7 @@ class Catalogue:
         there = set(paths.values())
         # A copy: another thread may be looking up a configuration.
         known = tuple(self._known.items())
-        self._known = {path: row for path, row in known if path.parent in there}
+        self._known = {key: row for key, row in known if key[0].parent in there}
         return Listing(paths, rows)
 
     def adopt(self, listing: Listing) -> None:
@@ -81,6 +93,7 @@ class Catalogue:
         config = self.config(path)
         reader = RunReader(path)
         last = self._read(path / METRICS, lambda: slim(reader.last_row(METRICS, "update")))
+        stages = str(config.get("stages", ""))
         state = reader.state()
         return {
             "id": name,
@@ -91,22 +104,32 @@ class Catalogue:
             "step": last.get("global_step"),
             "speed": last.get("env_steps_per_sec"),
             "clear_rate": last.get("clear_rate"),
+            "seconds": last.get("seconds"),
+            "trend": [],
+            **self._read(path / METRICS, lambda: trend.trend(path), "trend"),
+            "best": None,
+            "best_of": None,
+            **self._read(path / EVALS, lambda: trend.best(path, stages), "best"),
+            "device": None,
+            **self._read(path / VERSIONS, lambda: trend.device(path)),
         }
 
     def config(self, path: Path) -> dict[str, Any]:
         """The configuration of a run, as the last look found it."""
         return self._read(path / CONFIG, lambda: read_json(path, CONFIG, MOST_CONFIG))
 
-    def _read(self, path: Path, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What is in a file; read again only when it has changed."""
+    def _read(
+        self, path: Path, read: Callable[[], dict[str, Any]], what: str = ""
+    ) -> dict[str, Any]:
+        """What is in a file, or `what` of it; read again only when it has changed."""
         try:
             seen = path.stat()
         except OSError:
             return {}
         changed = seen.st_mtime_ns, seen.st_size
-        known = self._known.get(path)
+        known = self._known.get((path, what))
         if known is None or known[0] != changed:
-            known = self._known[path] = changed, read()
+            known = self._known[path, what] = changed, read()
         return known[1]
 
 

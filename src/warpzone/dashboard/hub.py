@@ -25,6 +25,7 @@ class Viewer(Protocol):
 
     runs: tuple[str, ...]
     wall: bool
+    screens: bool
 
     def wake(self) -> None:
         """There may be news."""
@@ -69,14 +70,16 @@ class Hub:
                     await asyncio.to_thread(data.refresh)
 
     def _look_at_walls(self) -> None:
-        wanted = {viewer.runs[0] for viewer in tuple(self.viewers) if viewer.wall and viewer.runs}
+        looking = [viewer for viewer in tuple(self.viewers) if viewer.wall and viewer.runs]
+        wanted = {viewer.runs[0] for viewer in looking}
+        screens = {viewer.runs[0] for viewer in looking if viewer.screens}
         for run in wanted:
             path = self.catalogue.paths.get(run)
             if path is not None:
                 wall = self.walls.setdefault(run, WallFile(path))
                 # A run that has ended is not read again.
                 if RunReader(path).state()["obeys"]:
-                    wall.want()
+                    wall.want(screens=run in screens)
                 wall.read()
         for run in [run for run in self.walls if run not in wanted]:
             del self.walls[run]

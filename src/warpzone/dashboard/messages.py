@@ -37,6 +37,8 @@ class Watch(Message):
     type: Literal["watch"]
     runs: list[RunId] = Field(max_length=6)
     wall: bool = False
+    #: Whether the wall is to show the game's own screens.
+    screens: bool = False
 
 
 class Ack(Message):

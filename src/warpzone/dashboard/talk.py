@@ -56,6 +56,7 @@ class Talk:
         self.address = socket.client.host if socket.client else "?"
         self.runs: tuple[str, ...] = ()
         self.wall = False
+        self.screens = False
         self.allowed = False
         self._news = asyncio.Event()
         self._acked = asyncio.Event()
@@ -171,6 +172,7 @@ class Talk:
             return
         if isinstance(message, Watch):
             self.runs, self.wall = tuple(message.runs), message.wall
+            self.screens = message.screens
             await self.hub.refresh(set(message.runs))
             self.wake()
         elif isinstance(message, Ack):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warpzone.dashboard.messages import packed
 from warpzone.run.files import open_plain, own_folder
-from warpzone.run.names import WALL, WALL_PICTURES, WALL_WANTED
+from warpzone.run.names import WALL, WALL_PICTURES, WALL_SCREENS, WALL_WANTED
 from warpzone.run.opening import MOST_JSON, parse_json, read_file
 
 MOST_BYTES = 64 << 20
@@ -26,16 +26,18 @@ class WallFile:
         self.message = b""
         self._seen = (0, 0.0)
 
-    def want(self) -> None:
-        """Touches the request file, so that the run writes pictures."""
+    def want(self, *, screens: bool = False) -> None:
+        """Touches the request files, so that the run writes pictures; `screens`: as the game shows
+        them."""
         # A run whose folder is gone or not writable has no wall.
         with contextlib.suppress(OSError):
             own_folder(self.run / WALL)
-            handle = open_plain(self.run / WALL / WALL_WANTED, os.O_WRONLY)
-            try:
-                os.utime(handle)
-            finally:
-                os.close(handle)
+            for name in (WALL_WANTED, *([WALL_SCREENS] if screens else [])):
+                handle = open_plain(self.run / WALL / name, os.O_WRONLY)
+                try:
+                    os.utime(handle)
+                finally:
+                    os.close(handle)
 
     def read(self) -> None:
         """Reads a new file if there is one."""
@@ -49,7 +51,7 @@ class WallFile:
             header = parse_json(text[:MOST_JSON])
             shape = header["shape"]
             right = len(shape) == 4 and all(isinstance(side, int) and side > 0 for side in shape)
-            if not right or prod(shape) != len(pixels):
+            if not right or prod(shape) * (3 if header.get("colors") == 3 else 1) != len(pixels):
                 return
         except (OSError, ValueError, KeyError, TypeError):
             return

@@ -1,5 +1,5 @@
 """Pictures of some lanes for viewers of the run: the newest steps of the newest rollout, as the
-network saw them, in one file that is replaced atomically."""
+network saw them, or the screens that the game shows now, in one file, replaced atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warpzone.env.actions import action_table
 from warpzone.env.infos import COLUMN
 from warpzone.media.pictures import ram_block
 from warpzone.observers.observer import ObservedRun, Observer
-from warpzone.run.names import WALL, WALL_PICTURES, WALL_WANTED
+from warpzone.run.names import WALL, WALL_PICTURES, WALL_SCREENS, WALL_WANTED
 
 if TYPE_CHECKING:
     from warpzone.collect.collector import Collected
@@ -33,7 +33,8 @@ MOST_PIXELS = 16_000_000
 
 class WallObserver(Observer):
     """Writes `wall/latest.bin`: a line of JSON, then uint8 pictures [steps, lanes, height,
-    width]. Without viewers it costs one stat of a file for each update."""
+    width], with `colors` 3 also [..., 3]. Without viewers it costs one stat of a file for each
+    update."""
 
     def __init__(self, lanes: int, rate: float) -> None:
         self.lanes = lanes
@@ -50,13 +51,16 @@ class WallObserver(Observer):
         self._count += 1
         # A failure to write pictures, on a full disk for example, must not end the run.
         with contextlib.suppress(OSError):
-            write_wall(run, collected, self.lanes, max(1, round(self.rate * gap)), self._count)
+            if _wanted(run.folder.path / WALL / WALL_SCREENS) and has_screens(run):
+                write_screens(run, self.lanes, self._count)
+            else:
+                write_wall(run, collected, self.lanes, max(1, round(self.rate * gap)), self._count)
 
 
 def write_wall(run: ObservedRun, collected: Collected, lanes: int, steps: int, number: int) -> None:
     """The last `steps` steps of a rollout, of lanes spread over the run."""
     rollout, config = collected.rollout, run.config
-    chosen = np.unique(np.linspace(0, config.num_envs - 1, min(lanes, config.num_envs)).astype(int))
+    chosen = _spread(config.num_envs, lanes)
     fits = MOST_PIXELS // (len(chosen) * prod(config.picture))
     steps = max(1, min(steps, rollout.length, fits))
     first = rollout.length - steps
@@ -69,21 +73,53 @@ def write_wall(run: ObservedRun, collected: Collected, lanes: int, steps: int, n
     values = rollout.values[first:].index_select(1, index).cpu().numpy()
     actions = rollout.actions[first:].index_select(1, index).cpu().numpy()
     header = {
-        "number": number,
-        "timestamp": time.time(),
-        "update": run.global_update,
+        **_header(run, chosen, number),
         "shape": list(frames.shape),
-        "step_seconds": config.frame_skip / 60.0988,
-        "lanes": [{"lane": int(lane), **_place(run, int(lane))} for lane in chosen],
-        "names": action_table(config.actions).names,
         "actions": actions.tolist(),
         "values": np.round(values.astype(float), 3).tolist(),
     }
-    text = json.dumps(header).encode() + b"\n"
+    _write(run, header, frames)
+
+
+def has_screens(run: ObservedRun) -> bool:
+    """Whether screens can be taken: the native engine's, while its lanes rest."""
+    return run.between and run.config.backend == "native"
+
+
+def write_screens(run: ObservedRun, lanes: int, number: int) -> None:
+    """What the game shows now, in its own colours and size."""
+    chosen = _spread(run.config.num_envs, lanes)
+    screens = []
+    for lane in chosen:
+        group = next(g for g in run.collector.groups if g.lanes.start <= lane < g.lanes.stop)
+        screens.append(group.vector.screen(int(lane) - group.lanes.start))
+    pictures = np.stack(screens)[None]
+    shape, colors = list(pictures.shape[:4]), pictures.shape[4]
+    header = {**_header(run, chosen, number), "shape": shape, "colors": colors, "actions": []}
+    _write(run, header, pictures)
+
+
+def _spread(all_lanes: int, count: int) -> NDArray[np.int64]:
+    """So many lanes, from all groups."""
+    return np.unique(np.linspace(0, all_lanes - 1, min(count, all_lanes)).astype(np.int64))
+
+
+def _header(run: ObservedRun, chosen: NDArray[np.int64], number: int) -> dict[str, Any]:
+    return {
+        "number": number,
+        "timestamp": time.time(),
+        "update": run.global_update,
+        "step_seconds": run.config.frame_skip / 60.0988,
+        "lanes": [{"lane": int(lane), **_place(run, int(lane))} for lane in chosen],
+        "names": action_table(run.config.actions).names,
+    }
+
+
+def _write(run: ObservedRun, header: dict[str, Any], pictures: NDArray[np.uint8]) -> None:
     folder = run.folder.path / WALL
     temporary = folder / f".{WALL_PICTURES}"
     # Not flushed to the disk: a picture is worthless after a crash.
-    temporary.write_bytes(text + frames.tobytes())
+    temporary.write_bytes(json.dumps(header).encode() + b"\n" + pictures.tobytes())
     temporary.replace(folder / WALL_PICTURES)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
@@ -12,19 +12,28 @@ from warpzone.report.html import Markup, join, tag
 Points = Sequence[tuple[float, float]]
 
 WIDTH, HEIGHT = 560, 240
-LEFT, RIGHT, TOP, BOTTOM = 54, 12, 12, 34
+LEFT, RIGHT, TOP, BOTTOM = 66, 14, 14, 46
 #: More points than this cannot be told apart in a chart of this width.
 MOST_POINTS = 600
 #: Colours for light and dark backgrounds, and for most kinds of colour blindness.
 PALETTE = ("#3b82f6", "#e4572e", "#17a673", "#a855f7", "#d99a00", "#0ea5b7", "#c026a3", "#7a8899")
+#: Parts of a whole, in colours that no run has.
+PARTS = ("#5b6c8f", "#a9bcd6", "#6f8f7a", "#b5cdb0", "#a98f6f", "#dcc9a0", "#8a7a9b", "#c9bcd6")
 
 STRANGE = "#7a8899"
 
 
 def line_chart(
-    title: str, series: Mapping[str, Points], *, unit: str = "", top: float | None = None
+    title: str,
+    series: Mapping[str, Points],
+    *,
+    unit: str = "",
+    top: float | None = None,
+    runs: Mapping[str, int] | None = None,
+    dashed: Collection[str] = (),
 ) -> Markup:
-    """Curves over steps; `top` fixes the upper end (1 for shares)."""
+    """Curves over steps; `top` fixes the upper end (1 for shares). A colour means the same run in
+    all charts: `runs` says whose each curve is, if not one each; `dashed` curves share it."""
     shown = {name: thinned(points) for name, points in series.items() if points}
     if not shown:
         return tag("figure", tag("figcaption", title), tag("p", "no data yet", class_="empty"))
@@ -32,8 +41,11 @@ def line_chart(
     ys = [y for points in shown.values() for _, y in points]
     frame = _Frame(0.0, max(xs) or 1.0, min(0.0, *ys), top if top is not None else max(ys))
     parts = [*frame.axes(percent=top == 1)]
-    for index, (name, points) in enumerate(shown.items()):
-        colour = PALETTE[index % len(PALETTE)]
+    # By the place among all curves, so that a run without data leaves the others' colours alone.
+    order = runs if runs is not None else {name: index for index, name in enumerate(series)}
+    colours = {name: PALETTE[order[name] % len(PALETTE)] for name in shown}
+    for name, points in shown.items():
+        colour = colours[name]
         path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in points)
         parts.append(
             tag(
@@ -43,6 +55,7 @@ def line_chart(
                 fill="none",
                 stroke=colour,
                 stroke_width=1.8,
+                **({"stroke_dasharray": "7 5"} if name in dashed else {}),
             )
         )
         x, y = points[-1]
@@ -50,7 +63,7 @@ def line_chart(
             tag("circle", cx=f"{frame.x(x):.1f}", cy=f"{frame.y(y):.1f}", r=3, fill=colour)
         )
     caption = f"{title} ({unit})" if unit else title
-    return tag("figure", tag("figcaption", caption), _svg(parts, caption), legend(list(shown)))
+    return tag("figure", tag("figcaption", caption), _svg(parts, caption), legend(colours, dashed))
 
 
 def stacked_chart(title: str, series: Mapping[str, Points]) -> Markup:
@@ -68,19 +81,25 @@ def stacked_chart(title: str, series: Mapping[str, Points]) -> Markup:
         upper = [low + thin[name][i][1] / totals[i] for i, low in enumerate(base)]
         there = [f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in zip(xs, upper, strict=True)]
         back = [f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in zip(xs, base, strict=True)]
-        colour = PALETTE[index % len(PALETTE)]
+        colour = PARTS[index % len(PARTS)]
         path = " ".join([*there, *reversed(back)])
         parts.append(tag("polygon", tag("title", name), points=path, fill=colour))
         base = upper
     parts += frame.axes(percent=True)
-    return tag("figure", tag("figcaption", title), _svg(parts, title), legend(names))
+    colours = {name: PARTS[index % len(PARTS)] for index, name in enumerate(names)}
+    return tag("figure", tag("figcaption", title), _svg(parts, title), legend(colours))
 
 
-def legend(names: Sequence[str]) -> Markup:
-    """The legend."""
+def legend(colours: Mapping[str, str], dashed: Collection[str] = ()) -> Markup:
+    """The legend: names and their colours."""
     items = [
-        tag("span", tag("i", style=f"background:{PALETTE[i % len(PALETTE)]}"), name, class_="key")
-        for i, name in enumerate(names)
+        tag(
+            "span",
+            tag("i", style=f"background:{colour}", class_="dash" if name in dashed else "full"),
+            name,
+            class_="key",
+        )
+        for name, colour in colours.items()
     ]
     return tag("div", *items, class_="legend")
 
@@ -194,12 +213,12 @@ class _Frame:
             y = self.y(value)
             label = f"{value:.0%}" if percent else short(value)
             parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="rule"))
-            parts.append(tag("text", label, x=LEFT - 6, y=y + 4, text_anchor="end"))
+            parts.append(tag("text", label, x=LEFT - 6, y=y + 5, text_anchor="end"))
         for value in _ticks(self.x0, self.x1):
             x = self.x(value)
-            parts.append(tag("text", short(value), x=x, y=HEIGHT - 16, text_anchor="middle"))
+            parts.append(tag("text", short(value), x=x, y=HEIGHT - 24, text_anchor="middle"))
         middle = (LEFT + WIDTH - RIGHT) / 2
-        parts.append(tag("text", "steps", x=middle, y=HEIGHT - 3, text_anchor="middle"))
+        parts.append(tag("text", "steps", x=middle, y=HEIGHT - 5, text_anchor="middle"))
         return parts
 
 

@@ -19,6 +19,8 @@ from warpzone.maps.heat import draw_heat, stacked
 from warpzone.report.html import Markup, tag
 from warpzone.run.opening import File, read_file
 
+#: The second of a video that stands for it.
+MOMENT = "#t=1"
 VIDEO_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
 
 
@@ -64,5 +66,8 @@ def video(run: Path, file: File, page: Path, budget: int) -> tuple[Markup, int]:
     if path.suffix == ".gif":
         shown = tag("img", src=url, alt=path.name)
     else:
-        shown = tag("video", src=url, controls="", muted="", playsinline="", preload="metadata")
+        # With a moment in its address, a browser shows that picture before anybody plays it.
+        shown = tag(
+            "video", src=f"{url}{MOMENT}", controls="", muted="", playsinline="", preload="metadata"
+        )
     return tag("figure", shown, tag("figcaption", path.name)), size

@@ -70,12 +70,15 @@ def curves(runs: Sequence[RunData]) -> Markup:
 
 
 def _evaluations(runs: Sequence[RunData]) -> Markup:
-    series = {}
-    for run in runs:
+    series, owners, dashed = {}, {}, []
+    for index, run in enumerate(runs):
         for policy in ("argmax", "sampled"):
-            points = [(float(p.global_step), p.rate) for p in run.points(policy)]
-            series[f"{run.name}, {policy}" if len(runs) > 1 else policy] = points
-    return line_chart("Evaluation: episodes that reach the flag", series, top=1)
+            name = f"{run.name}, {policy}" if len(runs) > 1 else policy
+            series[name] = [(float(p.global_step), p.rate) for p in run.points(policy)]
+            owners[name] = index
+            dashed += [name] if policy == "sampled" else []
+    title = "Evaluation: episodes that reach the flag"
+    return line_chart(title, series, top=1, runs=owners, dashed=dashed)
 
 
 def speed(runs: Sequence[RunData]) -> Markup:

@@ -16,9 +16,11 @@ section { background:var(--card); border:1px solid var(--rule); border-radius:10
 .cards { display:grid; gap:.8rem; grid-template-columns:repeat(auto-fit, minmax(9rem, 1fr)); }
 .cards div { border:1px solid var(--rule); border-radius:8px; padding:.5rem .7rem; }
 .cards b { display:block; font-size:1.25rem; }
-.charts { display:grid; gap:1rem; grid-template-columns:repeat(auto-fit, minmax(20rem, 1fr)); }
+.charts { display:grid; gap:1rem;
+  grid-template-columns:repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 figure { margin:0; min-width:0; } figcaption { font-weight:600; }
 svg { width:100%; height:auto; display:block; } svg text { fill:var(--dim); font-size:11px; }
+svg.chart text { font-size:16px; }
 svg .rule { stroke:var(--rule); stroke-width:1; }
 svg.grid { max-width:700px; } svg .untested { fill:none; stroke:var(--rule); }
 svg text.on { fill:#fff; } svg text.big { font-size:15px; font-weight:700; }
@@ -27,6 +29,8 @@ svg .trend { fill:none; stroke:#fff; stroke-width:1.4; opacity:.85; }
 .legend { display:flex; flex-wrap:wrap; gap:.2rem .9rem; font-size:.85rem; color:var(--dim); }
 .key { display:inline-flex; align-items:center; gap:.35rem; }
 .key i { width:.8rem; height:.8rem; border-radius:2px; display:inline-block; }
+.key i.dash { height:.2rem; border-radius:0; width:1.1rem;
+  mask:repeating-linear-gradient(90deg, #000 0 .3rem, #0000 .3rem .45rem); }
 .wide { overflow-x:auto; } table { border-collapse:collapse; font-size:.88rem; }
 th, td { text-align:left; padding:.25rem .6rem; border-bottom:1px solid var(--rule);
   vertical-align:top; } th { color:var(--dim); font-weight:600; }

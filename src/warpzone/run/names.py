@@ -49,10 +49,11 @@ CONTROL = "control"
 ANSWERS = "control.jsonl"
 STATE = "state.json"
 
-#: Pictures of lanes, and the file that viewers touch.
+#: Pictures of lanes, and the files that viewers touch: any pictures, and the game's own screens.
 WALL = "wall"
 WALL_PICTURES = "latest.bin"
 WALL_WANTED = "wanted"
+WALL_SCREENS = "wanted-screens"
 
 #: In the folder of a sweep or a population: what it is and what it found. Its runs are in folders
 #: below it.

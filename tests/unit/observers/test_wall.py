@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tiny_runs import tiny
 
-from warpzone.observers.wall import write_wall
+from warpzone.dashboard.wall_file import WallFile
+from warpzone.observers.wall import WallObserver, has_screens, write_wall
 from warpzone.run.names import WALL, WALL_PICTURES
 from warpzone.train.loop import Run
 
@@ -53,3 +54,32 @@ def test_a_lane_is_one_picture_whatever_it_sees(tmp_path: Path) -> None:
     assert json.loads(text)["shape"] == [8, 2, 32, 64]
     assert found[0].std() > 10
     assert abs(found[0] - found[1]).max() <= 3
+
+
+def test_the_games_own_screens_for_those_who_ask(tmp_path: Path) -> None:
+    run = Run(tiny(runs_dir=str(tmp_path)))
+    wall = WallFile(run.folder.path)
+    observer = WallObserver(2, 15.0)
+    try:
+        collected = run.driver.play()
+        for screens in (False, True):
+            wall.want(screens=screens)
+            observer._last = 0.0
+            observer.updated(run, {}, collected)
+            wall.read()
+            content = (run.folder.path / WALL / WALL_PICTURES).read_bytes()
+            text, _, pixels = content.partition(b"\n")
+            header = json.loads(text)
+            assert header.get("colors", 1) == (3 if screens else 1)
+        # The server passes it on, and it is what the lanes show.
+        assert wall.version == 2
+        assert header["shape"] == [1, 2, 240, 256]
+        shown = np.frombuffer(pixels, np.uint8).reshape(2, 240, 256, 3)
+        first, last = run.collector.groups[0], run.collector.groups[1]
+        assert (shown[0] == first.vector.screen(0)).all()
+        assert (shown[1] == last.vector.screen(last.count - 1)).all()
+        # Not from lanes that are being played.
+        run.between = False
+        assert not has_screens(run)
+    finally:
+        run.close()

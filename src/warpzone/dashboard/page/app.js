@@ -7,6 +7,7 @@ import { Events } from "./events.js";
 import { Link } from "./link.js";
 import { Episodes, Files, Log, Settings } from "./lists.js";
 import { Operations } from "./operations.js";
+import { Runs } from "./runs.js";
 import { Stages } from "./stages.js";
 import { Wall } from "./wall.js";
 
@@ -23,11 +24,14 @@ const files = new Files(link);
 const settings = new Settings(link);
 const operations = new Operations(link);
 const wall = new Wall(() => watch());
+const all = new Runs((id) => { choose(id); show($("body"), true); all.visible(false); });
 
 const parts = { stages, episodes, log, events, checkpoints: files, answers: operations };
 let runs = [];
 let chosen = null;
-let compared = recall("compared", []);
+// The address says what is on the screen: ?run=NAME&with=NAME,NAME.
+const asked = new URLSearchParams(location.search);
+let compared = asked.has("with") ? null : recall("compared", []);
 let versions = {};
 let watched = "";
 
@@ -38,7 +42,7 @@ function state(name, text) {
 }
 
 function welcome(rights) {
-  state("connected", "live");
+  state("connected", "connected");
   show($("notice"), false);
   operations.welcome(rights);
   versions = {};
@@ -70,7 +74,7 @@ function askToken() {
 
 function watch() {
   const ids = selection().map((run) => run.id);
-  const message = { type: "watch", runs: ids, wall: wall.wanted() };
+  const message = { type: "watch", runs: ids, wall: wall.wanted(), screens: wall.wanted() && wall.game };
   if (JSON.stringify(message) === watched || !link.open) return;
   watched = JSON.stringify(message);
   link.say(message);
@@ -78,6 +82,7 @@ function watch() {
 
 // --- the runs ------------------------------------------------------------------------------------
 function selection() {
+  if (chosen === null) return [];
   const others = runs.filter((run) => compared.includes(run.id) && run.id !== chosen);
   return runs.filter((run) => run.id === chosen).concat(others).slice(0, MOST_COMPARED + 1);
 }
@@ -87,16 +92,40 @@ function listRuns(found) {
   const changed = shape(found) !== shape(runs);
   runs = found;
   show($("empty"), runs.length === 0);
-  show($("body"), runs.length > 0);
-  if (!changed) return;
-  $("run").replaceChildren(...runs.map((run) => make("option", { value: run.id }, `${run.name} (${run.state})`)));
-  if (!runs.some((run) => run.id === chosen)) {
-    const before = recall("run", null);
-    const live = runs.find((run) => run.state !== "ended" && run.state !== "silent");
-    choose((runs.find((run) => run.id === before) ?? live ?? runs[0])?.id ?? null);
+  all.paint(runs);
+  if (compared === null) {
+    const others = asked.get("with").split(",");
+    compared = runs.filter((run) => others.includes(run.name)).map((run) => run.id);
   }
+  if (!changed) { place(); return; }
+  $("run").replaceChildren(...runs.map((run) => make("option", { value: run.id }, `${run.name} (${run.state})`)));
+  if (runs.length > 1) $("run").prepend(make("option", { value: "" }, "all runs"));
+  if (!runs.some((run) => run.id === chosen)) {
+    // One run is shown at once; of several, the one that the address names, or all.
+    const named = runs.find((run) => run.name === asked.get("run"));
+    choose((named ?? (runs.length === 1 ? runs[0] : null))?.id ?? null);
+  }
+  place();
   $("run").value = chosen ?? "";
   $("compare-list").replaceChildren(...(runs.length > 1 ? runs.map(compareBox) : [make("span", { class: "quiet" }, "There is one run only.")]));
+}
+
+// Which page is on the screen: all runs, or one of them.
+function place() {
+  all.visible(runs.length > 1 && chosen === null);
+  show($("body"), runs.length > 0 && chosen !== null);
+  show($("sections"), chosen !== null);
+}
+
+// The address as the page is, so that it can be kept and sent. The part after # is left alone.
+function address() {
+  const query = new URLSearchParams();
+  const name = (id) => runs.find((run) => run.id === id)?.name;
+  if (chosen !== null && name(chosen)) query.set("run", name(chosen));
+  const others = selection().slice(1).map((run) => run.name);
+  if (others.length) query.set("with", others.join(","));
+  const text = String(query);
+  history.replaceState(null, "", location.pathname + (text ? "?" + text : "") + location.hash);
 }
 
 function compareBox(run) {
@@ -114,12 +143,13 @@ function compareBox(run) {
 function choose(id) {
   chosen = id;
   versions = {};
-  if (id === null) return;
-  remember("run", id);
-  $("run").value = id;
+  $("run").value = id ?? "";
+  document.title = "warpzone";
+  if (id === null) { place(); compare(); return; }
   for (const part of Object.values(parts)) part.select(id);
   wall.clear();
   compare();
+  place();
   for (const box of document.querySelectorAll("#compare-list input")) {
     box.disabled = box.value === id;
     box.checked = compared.includes(box.value) || box.value === id;
@@ -129,6 +159,7 @@ function choose(id) {
 function compare() {
   const list = selection();
   versions = {};
+  address();
   curves.choose(list);
   settings.choose(list).catch(() => {});
   watch();
@@ -165,7 +196,12 @@ function overview(run) {
   const row = runs.find((one) => one.id === run.id);
   const { last } = run;
   const total = row?.config.max_steps;
-  const done = total && last.global_step ? Math.min(1, last.global_step / total) : 0;
+  const minutes = row?.config.max_time;
+  const ended = run.state.doing === "ended";
+  const steps = total && last.global_step ? Math.min(1, last.global_step / total) : 0;
+  // A run ends by its steps, by its time, or because it has reached what it was to reach.
+  const done = ended ? 1 : Math.min(1, Math.max(steps, minutes && last.seconds ? last.seconds / (60 * minutes) : 0));
+  wall.ended(ended ? run.id : null, link);
   $("title").textContent = row?.name ?? "";
   const doing = run.state.doing + (run.state.reason && run.state.reason !== "normal" ? ` (${run.state.reason})` : "");
   $("badge").textContent = doing;
@@ -174,13 +210,13 @@ function overview(run) {
   $("progress-bar").style.width = 100 * done + "%";
   $("progress").setAttribute("aria-valuenow", Math.round(100 * done));
   const tiles = [
-    ["steps", number(last.global_step), total ? `${percent(done)} of ${number(total)}` : ""],
+    ["steps", number(last.global_step), total ? `${percent(steps)} of ${number(total)}` : ""],
     ["updates", number(last.update), `${number(last.updates_per_sec)} a second`],
-    ["speed", `${number(last.env_steps_per_sec)} steps/s`, `${number(last.env_frames_per_sec)} frames/s`],
-    ["time", duration(last.seconds), run.state.doing === "ended" ? "" : `${duration(last.eta)} to go`],
+    ["speed, steps/s", number(last.env_steps_per_sec), `last update; whole run ${number(last.global_step / last.seconds)}`],
+    ["time", duration(last.seconds), ended ? "" : `${duration(last.eta)} to go`],
     ["clear rate", percent(last.clear_rate), "of the last episodes"],
-    ["return", number(last.recent_return_p50), `p90 ${number(last.recent_return_p90)}`],
-    ["furthest x", number(last.env_max_x_pos), `mean ${number(last.env_mean_x_pos)}`],
+    ["return, median", number(last.recent_return_p50), `mean ${number(last.avg_return)}, p90 ${number(last.recent_return_p90)}`],
+    ["furthest x, recent", number(last.env_max_x_pos), `mean ${number(last.env_mean_x_pos)}`],
     ["episodes", number(run.episodes), row?.config.stages ?? ""],
   ];
   warn(run);
@@ -232,7 +268,13 @@ $("theme").onclick = () => {
   remember("theme", next);
   theme(next);
 };
-$("run").onchange = () => choose($("run").value);
+$("run").onchange = () => choose($("run").value || null);
+$("home").onclick = (event) => { if (runs.length > 1) { event.preventDefault(); choose(null); } };
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !$("compare").open) return;
+  $("compare").open = false;
+  $("compare").querySelector("summary").focus();
+});
 document.addEventListener("visibilitychange", () => { watch(); curves.fetch(true); });
 document.addEventListener("click", (event) => { if (!$("compare").contains(event.target)) $("compare").open = false; });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => theme(null));

@@ -60,6 +60,8 @@ export class Chart {
     this.title = title;
     this.hover = null;
     this.drag = null;
+    // How a value is written.
+    this.said = number;
     this.listen();
   }
 
@@ -71,8 +73,8 @@ export class Chart {
     this.canvas.dataset.points = curves.reduce((sum, curve) => sum + curve.x.length, 0);
     this.canvas.dataset.last = last ?? "";
     this.canvas.dataset.until = first?.x[first.x.length - 1] ?? "";
-    this.output.textContent = number(last);
-    this.canvas.setAttribute("aria-label", `${this.title}, now ${number(last)}`);
+    this.output.textContent = this.said(last);
+    this.canvas.setAttribute("aria-label", `${this.title}, now ${this.said(last)}`);
     this.redraw();
   }
 
@@ -119,7 +121,7 @@ export class Chart {
     };
     canvas.addEventListener("pointerup", end);
     canvas.addEventListener("pointercancel", () => { this.drag = null; this.redraw(); });
-    canvas.addEventListener("pointerleave", () => { this.hover = null; this.output.textContent = number(this.curves[0]?.y.at(-1)); this.redraw(); });
+    canvas.addEventListener("pointerleave", () => { this.hover = null; this.output.textContent = this.said(this.curves[0]?.y.at(-1)); this.redraw(); });
     canvas.addEventListener("dblclick", () => this.view.reset());
     canvas.addEventListener("wheel", (event) => {
       // The page scrolls unless the chart has been chosen or a range is shown already.
@@ -147,6 +149,9 @@ export class Chart {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, box.width, box.height);
     const [low, high] = this.view.range();
+    const any = this.curves.some((curve) => curve.x.length);
+    canvas.dataset.axes = any ? "drawn" : "none";
+    if (!any) { this.nothing(pen, box); return; }
     const [bottom, top] = this.heights(low, high);
     const w = box.width - PAD.left - PAD.right, h = box.height - PAD.top - PAD.bottom;
     const px = (x) => PAD.left + ((x - low) / (high - low || 1)) * w;
@@ -167,6 +172,14 @@ export class Chart {
     }
     pen.restore();
     this.pointer(pen, box, low, high, px, py, w);
+  }
+
+  // Axes without values would be made up.
+  nothing(pen, box) {
+    pen.font = "12px system-ui, sans-serif";
+    pen.fillStyle = color("--quiet");
+    pen.textAlign = "center";
+    pen.fillText("no values yet", box.width / 2, box.height / 2);
   }
 
   heights(low, high) {
@@ -191,18 +204,22 @@ export class Chart {
     pen.lineWidth = 1;
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    for (const tick of ticks(bottom, top, 4)) {
+    const levels = ticks(bottom, top, 4);
+    const written = this.said === number ? labels(levels) : levels.map((level) => +(100 * level).toPrecision(3) + " %");
+    levels.forEach((tick, index) => {
       pen.beginPath();
       pen.moveTo(PAD.left, py(tick));
       pen.lineTo(box.width - PAD.right, py(tick));
       pen.stroke();
-      pen.fillText(short(tick), PAD.left - 5, py(tick));
-    }
+      pen.fillText(written[index], PAD.left - 5, py(tick));
+    });
     pen.textBaseline = "alphabetic";
     pen.textAlign = "center";
     const marks = ticks(low, high, Math.max(2, Math.floor(box.width / 90)));
-    for (const tick of marks) {
-      const text = this.label ? this.label(tick) : short(tick);
+    const names = this.label ? marks.map(this.label) : labels(marks);
+    canvasTicks(this.canvas, names);
+    for (const [index, tick] of marks.entries()) {
+      const text = names[index];
       const at = Math.max(PAD.left + 4, Math.min(px(tick), box.width - 4 - pen.measureText(text).width / 2));
       pen.fillText(text, at, box.height - 4);
     }
@@ -216,17 +233,19 @@ export class Chart {
     } else if (this.hover !== null && this.curves.length) {
       const at = low + this.hover * (high - low);
       const said = [];
+      const near = (high - low) / 100;
       for (const curve of this.curves) {
         const i = nearest(curve.x, at);
-        if (i < 0) continue;
+        // A run that had not begun or was over has no value here.
+        if (i < 0 || at > curve.x.at(-1) + near || at < curve.x[0] - near) continue;
         pen.fillStyle = curve.color;
         pen.beginPath();
         pen.arc(px(curve.x[i]), py(curve.y[i]), 3, 0, 7);
         pen.fill();
         if (!said.length) said.push("at " + (this.label ? this.label(curve.x[i]) : short(curve.x[i])) + ":");
-        said.push(number(curve.y[i]));
+        said.push(this.curves.length > 1 && curve.label ? `${curve.label} ${this.said(curve.y[i])},` : this.said(curve.y[i]));
       }
-      this.output.textContent = said.join(" ");
+      this.output.textContent = said.join(" ").replace(/,$/, "");
     }
   }
 }
@@ -267,11 +286,26 @@ export function ticks(low, high, count) {
   return found;
 }
 
-export function short(value) {
+// Ticks as text, with as many digits as tell them apart.
+export function labels(values) {
+  let found = [];
+  for (let digits = 3; digits < 12; digits++) {
+    found = values.map((value) => short(value, digits));
+    if (new Set(found).size === found.length) break;
+  }
+  return found;
+}
+
+// For tests and readers of the page: what the axis says.
+function canvasTicks(canvas, names) {
+  canvas.dataset.ticks = names.join(" ");
+}
+
+export function short(value, digits = 3) {
   const size = Math.abs(value);
-  if (size >= 1e9) return +(value / 1e9).toPrecision(3) + "G";
-  if (size >= 1e6) return +(value / 1e6).toPrecision(3) + "M";
-  if (size >= 1e3) return +(value / 1e3).toPrecision(3) + "k";
-  if (size !== 0 && size < 1e-3) return String(+value.toPrecision(3)).includes("e") ? value.toExponential(1) : String(+value.toPrecision(2));
-  return String(+value.toPrecision(3));
+  if (size >= 1e9) return +(value / 1e9).toPrecision(digits) + "G";
+  if (size >= 1e6) return +(value / 1e6).toPrecision(digits) + "M";
+  if (size >= 1e3) return +(value / 1e3).toPrecision(digits) + "k";
+  if (size !== 0 && size < 1e-3) return String(+value.toPrecision(digits)).includes("e") ? value.toExponential(digits - 2) : String(+value.toPrecision(digits - 1));
+  return String(+value.toPrecision(digits));
 }

@@ -1,15 +1,17 @@
 // Which curves are on the screen, and keeping them fresh.
 
 import { Chart, curvesOf, runColor, View } from "./chart.js";
-import { $, duration, make, recall, remember, show } from "./dom.js";
+import { $, duration, make, percent, recall, remember, show } from "./dom.js";
 
 const LEARNING = [
-  ["clear_rate", "clear rate"], ["avg_return", "return"], ["env_mean_x_pos", "furthest x, mean"], ["env_max_x_pos", "furthest x, best"],
+  ["clear_rate", "clear rate"], ["avg_return", "return, mean"], ["env_mean_x_pos", "furthest x, mean"], ["env_max_x_pos", "furthest x, best of the last episodes"],
   ["entropy", "entropy"], ["loss_value", "value loss"], ["loss_policy", "policy loss"], ["approx_kl", "KL divergence"],
   ["learning_rate", "learning rate"], ["entropy_bonus", "entropy bonus"], ["episode_length_mean", "episode length"], ["grad_norm", "gradient norm"],
 ];
 const SPEED = [["env_steps_per_sec", "steps/s"], ["time_learn", "learning, s per update"], ["time_engine", "engine, s per update"], ["time_inference", "inference, s per update"]];
 const MACHINE = /^(gpu|cpu|mem|ram|vram|rss|disk|load|host|proc|power|temp)[_.]|_(util|mem|rss|memory)(_|$)|percent/;
+// Shares that are read as percent, here as in the tiles.
+const SHARES = /^(clear_rate|archive_clear_rate|forced_share|clip_fraction)|_ratio$/;
 const AXES = new Set(["timestamp", "update", "global_step", "seconds"]);
 
 export class Curves {
@@ -78,6 +80,7 @@ export class Curves {
       if (!chart) {
         const drop = this.added.includes(name) ? () => this.remove(name) : null;
         chart = new Chart(name, title, this.view, drop);
+        if (SHARES.test(name)) chart.said = percent;
         this.charts.set(name, chart);
         this.watcher.observe(chart.element);
       }
@@ -146,7 +149,7 @@ export class Curves {
     const order = new Map(this.runs.map((run, index) => [run.id, index]));
     for (const chart of charts) {
       chart.label = this.axis === "seconds" ? duration : null;
-      chart.set((found.get(chart.name) || []).map(({ run, x, y }) => ({ x, y, color: runColor(order.get(run)) })));
+      chart.set((found.get(chart.name) || []).map(({ run, x, y }) => ({ x, y, label: this.runs[order.get(run)].name, color: runColor(order.get(run)) })));
     }
   }
 }

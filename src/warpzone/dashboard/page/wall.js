@@ -11,6 +11,10 @@ export class Wall {
     this.clip = null;
     this.gap = 1000;
     this.shown = 0;
+    this.game = recall("wall-as", "network") === "game";
+    this.film = null;
+    $("wall-as").value = this.game ? "game" : "network";
+    $("wall-as").onchange = () => { this.game = $("wall-as").value === "game"; remember("wall-as", $("wall-as").value); changed(); };
     $("wall-switch").onclick = () => { this.on = !this.on; remember("wall", this.on); this.button(); changed(); };
     new IntersectionObserver(([entry]) => { this.visible = entry.isIntersecting; changed(); }, { rootMargin: "150px" }).observe($("wall"));
     this.button();
@@ -25,8 +29,29 @@ export class Wall {
     $("wall-switch").textContent = this.on ? "on" : "off";
   }
 
+  // A run that is over plays no more: the video of its best weights is shown instead.
+  async ended(run, link) {
+    if (run === this.film) return;
+    this.film = run;
+    if (run === null) return;
+    const name = "best.mp4";
+    try {
+      const token = link.token();
+      const answer = await fetch(`/video/${run}/${name}`, token ? { headers: { authorization: `Bearer ${token}` } } : {});
+      if (run !== this.film || this.clip) return;
+      $("wall-none").textContent = "The run is over, and has no video of its best weights.";
+      if (!answer.ok) return;
+      const video = make("video", { src: URL.createObjectURL(await answer.blob()), controls: "", muted: "", loop: "", "aria-label": name });
+      $("lanes").replaceChildren(video);
+      $("wall-note").textContent = "the run is over; its best weights at play";
+      show($("wall-none"), false);
+    } catch { /* the connection comes back */ }
+  }
+
   clear() {
     this.clip = null;
+    this.film = null;
+    $("wall-none").textContent = "No pictures yet. They come with the next update of a live run.";
     this.cells = [];
     $("lanes").replaceChildren();
     $("wall-note").textContent = "";
@@ -37,14 +62,17 @@ export class Wall {
     const [steps, lanes, height, width] = message.shape;
     const packed = new Blob([new Uint8Array(message.buffer, message.offset)]);
     const pixels = new Uint8Array(await new Response(packed.stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer());
-    if (pixels.length !== steps * lanes * height * width) return;
+    const colors = message.colors ?? 1;
+    if (pixels.length !== steps * lanes * height * width * colors) return;
+    $("lanes").classList.toggle("game", colors === 3);
     if (this.cells.length !== lanes || this.cells[0].canvas.width !== width) this.build(lanes, width, height);
     const now = performance.now();
     if (this.arrived) this.gap = Math.min(20000, now - this.arrived);
     this.arrived = now;
     this.clip = { ...message, pixels, began: now, last: -1, pace: Math.max(1000 / 60, Math.min(1000 * message.step_seconds, this.gap / steps)) };
     $("lanes").dataset.number = message.number;
-    $("wall-note").textContent = `update ${number(message.update)}, ${lanes} lanes as the network sees them`;
+    const seen = colors === 3 ? "as the game shows them, one picture each update" : "as the network sees them";
+    $("wall-note").textContent = `update ${number(message.update)}, ${lanes} lanes ${seen}`;
     show($("wall-none"), false);
     if (!this.playing) { this.playing = true; requestAnimationFrame((time) => this.play(time)); }
   }
@@ -80,7 +108,9 @@ export class Wall {
       const cell = this.cells[lane];
       const target = new Uint32Array(cell.image.data.buffer);
       const from = (step * lanes + lane) * size;
-      for (let i = 0; i < size; i++) target[i] = 0xff000000 | (clip.pixels[from + i] * 0x010101);
+      const { pixels } = clip;
+      if (clip.colors === 3) for (let i = 0, at = 3 * from; i < size; i++, at += 3) target[i] = 0xff000000 | (pixels[at + 2] << 16) | (pixels[at + 1] << 8) | pixels[at];
+      else for (let i = 0; i < size; i++) target[i] = 0xff000000 | (pixels[from + i] * 0x010101);
       cell.pen.putImageData(cell.image, 0, 0);
       const { stage, lane: name } = clip.lanes[lane];
       cell.place.textContent = `${stage} · ${name}`;
