@@ -211,7 +211,7 @@ export class Chart {
       pen.moveTo(PAD.left, py(tick));
       pen.lineTo(box.width - PAD.right, py(tick));
       pen.stroke();
-      pen.fillText(written[index], PAD.left - 5, py(tick));
+      pen.fillText(written[index], PAD.left - 5, py(tick), PAD.left - 7);
     });
     pen.textBaseline = "alphabetic";
     pen.textAlign = "center";
