@@ -34,14 +34,15 @@ TAIL = """## Other files of a run
 | `episodes.jsonl` | finished episode | `lane`, `stage` (0 is 1-1, 31 is 8-4, -1 the whole game), `start_delay` (frames), `episode_return`, `steps`, `furthest_x`, `reason` (`flag`, `death`, `timeout`, `stagnation`), `global_step` |
 | `evals.jsonl` | evaluated start | `global_step`, `seconds`, `stage`, `policy`, `start_delay`, `cleared`, `furthest_x`, `steps`, `reason` and more |
 | `heartbeat.jsonl` | `--heartbeat-interval` seconds | `timestamp`, `component`, `phase` (`start`, `collect`, `learn`, `eval`, `checkpoint`, `pause`, and at the end `done` or `interrupt`), `update`, `global_step`, `updates_per_sec`, `steps_per_sec` (over the last 8 lines), `idle_seconds` (since the last step or optimiser step), `message` (the last hint or warning); of the process `proc_cpu_percent` (since the line before), `proc_mem_rss_mb`, `proc_threads`, `proc_children`, `proc_fds`; and `gpu_*` as the monitor last saw them |
+| `env.jsonl` | environment of another back-end that is made, ready or lost | `timestamp`, `kind`, `text`, `env`, `of`, `seconds`, `pid`, `global_step` |
 | `alerts.jsonl` | alert ([monitoring](monitoring.md)) | `timestamp`, `kind`, `text`, `update`, `global_step` |
 | `metrics/latest.parquet` | the newest 10,000 rows of `metrics.jsonl` | the fields above |
 | `metrics/heartbeats.parquet` | the newest 10,000 lines of `heartbeat.jsonl` | the fields of that file |
 
-`metrics.jsonl`, `episodes.jsonl`, `evals.jsonl` and `heartbeat.jsonl` are rotated at
+All of these JSONL files are rotated at
 `--metrics-rotate-mb`: the old one becomes `metrics-0001.jsonl.gz` and so on. Parts come first when
-reading, in the order of their numbers. A resumed run drops the rows after its checkpoint,
-from parts too, so no row is there twice.
+reading, in the order of their numbers. A resumed run drops the rows of metrics, episodes and
+evaluations after its checkpoint, from parts too, so no row is there twice.
 """  # noqa: E501
 
 

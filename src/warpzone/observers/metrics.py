@@ -21,13 +21,13 @@ from warpzone.metrics.sinks.wandb import WandbSink
 from warpzone.observers.observer import ObservedRun, Observer
 from warpzone.run import rotation
 from warpzone.run.journal import say
-from warpzone.run.names import EPISODES, EVALS, HEARTBEAT, METRICS
+from warpzone.run.names import ALERTS, ENV_EVENTS, EPISODES, EVALS, HEARTBEAT, METRICS
 from warpzone.run.reader import read_rows
 
 if TYPE_CHECKING:
     from warpzone.collect.collector import Collected
 
-ROTATED = (METRICS, EPISODES, EVALS, HEARTBEAT)
+ROTATED = (METRICS, EPISODES, EVALS, HEARTBEAT, ALERTS, ENV_EVENTS)
 #: Seconds between two searches for finished parts to compress.
 COMPRESS_EVERY = 5.0
 MB = 1_000_000

@@ -94,7 +94,7 @@ def test_long_files_are_rotated(tmp_path: Path) -> None:
     assert [row["update"] for row in rows] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("name", ["episodes", "evals", "heartbeat"])
+@pytest.mark.parametrize("name", ["episodes", "evals", "heartbeat", "alerts", "env"])
 def test_all_files_that_grow_are_rotated(tmp_path: Path, name: str) -> None:
     folder = RunFolder(tmp_path)
     observer = MetricsObserver(MetricsConfig(metrics_rotate_mb=0.001))
