@@ -22,6 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "none": {"epochs": 2, "noisy": True, "sticky": 0.2},
     "gru": {"memory": "gru", "ema": 0.9, "previous_action": True},
     "per": {**PER, "memory": "gru", "per_burn_in": 2, "per_sample_interval": 2},
+    "interval": {**PER, "per_interval_max": 4, "augment_shift": 2},
     "guided": {
         "stages": "1-1,1-2",
         "curriculum": "clear-rate",

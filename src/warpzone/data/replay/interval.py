@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 #: Weight of the newest variance in the mean of all so far.
 RATE = 0.1
 #: Variances this far from the mean change the interval.
 MARGIN = 0.1
+#: Saved for the mean before there is one; variances are not below 0.
+UNKNOWN = -1.0
 
 
 class Interval:
@@ -63,13 +64,12 @@ class Interval:
 
     def state_dict(self) -> dict[str, Any]:
         """The complete state."""
-        value = self.value
-        mean = [] if self._mean is None else [self._mean]
-        return {"value": value, "mean": torch.tensor(mean, dtype=torch.float64)}
+        # `value` looks at the newest batch, which moves the mean, too.
+        return {"value": self.value, "mean": UNKNOWN if self._mean is None else self._mean}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`, within the present bounds."""
         self._newest = None
         self._value = min(max(int(state["value"]), self.least), max(self.least, self.most))
-        mean = state["mean"].tolist()
-        self._mean = float(mean[0]) if mean else None
+        mean = float(state["mean"])
+        self._mean = None if mean == UNKNOWN else mean
