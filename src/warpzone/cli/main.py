@@ -2,11 +2,13 @@
 
 import argparse
 import importlib
+import importlib.util
 import os
 import sys
 import warnings
 from collections.abc import Sequence
 
+from warpzone.cli.loading import loading
 from warpzone.cli.suggest import Parser
 
 #: Subcommand -> its line in the overview. The file of the same name in this folder has
@@ -27,7 +29,9 @@ COMMANDS = {
     "doctor": "check this installation and say what to do about each problem",
     "completion": "a script that completes commands, flags and values in your shell",
 }
-#: Commands that load PyTorch or the ROM before they can say anything else.
+#: Commands that always load PyTorch.
+WITH_TORCH = ("train", "eval", "video")
+#: Commands that load it or the ROM before they can say anything.
 SLOW_TO_START = ("train", "eval", "video", "map", "report", "play", "bench", "doctor")
 
 
@@ -72,6 +76,9 @@ def _run(args: argparse.Namespace) -> int:
 
     if args.command in SLOW_TO_START and sys.stderr.isatty():
         print(f"warpzone {args.command}: starting", file=sys.stderr, flush=True)
+        if args.command in WITH_TORCH and importlib.util.find_spec("torch") is not None:
+            with loading("loading PyTorch"):
+                importlib.import_module("torch")
     # Users need the sentence, not the source line that issued it.
     warnings.formatwarning = lambda message, *_, **__: f"warpzone {args.command}: {message}\n"
     try:

@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
-from warpzone.cli import suggest
+from warpzone.cli import loading, suggest
 from warpzone.cli.flags import resolve
 from warpzone.cli.main import main
 from warpzone.config import ConfigError
@@ -125,4 +126,22 @@ def test_slow_commands_say_at_once_that_they_start(
     for terminal in (True, False):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
         assert main(["eval", "all"]) == 0
-    assert seen == ["warpzone eval: starting\n", ""]
+    assert seen[0].startswith("warpzone eval: starting\n\r\x1b[Kloading PyTorch · 0 s")
+    # The line is gone once it is loaded.
+    assert seen[0].endswith("\r\x1b[K")
+    assert seen[1] == ""
+
+
+def test_a_line_shows_how_long_it_is_loading(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "EVERY", 0.01)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    written: list[str] = []
+    monkeypatch.setattr(sys.stderr, "write", written.append)
+    with loading.loading("a thing"):
+        until = time.monotonic() + 60
+        while len(written) < 3 and time.monotonic() < until:
+            time.sleep(0.01)
+    assert written[:3] == 3 * ["\r\x1b[Ka thing · 0 s"]
+    assert written[-1] == "\r\x1b[K"
