@@ -147,6 +147,12 @@ demo: setup ## play a scripted run of 1-1 and write demo.mp4
 bench: setup ## measure speed next to nes-py
 	$(BIN)/warpzone bench engine
 
+.PHONY: speed
+speed: setup ## measure the table of speeds of README, and write it
+	for rom in eu world; do $(BIN)/warpzone bench engine --rounds 7 --seconds 1 --lanes 16 --threads 1 \
+	  --rom $$rom --json benchmarks/speed_$$rom.json --append benchmarks/ledger.jsonl; done
+	$(BIN)/python scripts/make_speed.py
+
 .PHONY: long
 long: setup ## the long checks: full oracles and performance targets (hours)
 	$(BIN)/python -m pytest -m "long or perf" -o faulthandler_timeout=0

@@ -10,6 +10,7 @@ A change that no test could notice, because the program does the same with it, i
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -46,8 +47,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "eval": ("tests/unit/eval",),
     "run": ("tests/unit/run", "tests/unit/train/test_loop.py"),
 }
-#: Where tests may be that name a module.
-PLACES = ("tests/unit", "tests/property", "tests/oracle", "tests/e2e", "tests/fuzz")
+#: Where tests may be that name a module; those of whole commands take too long.
+PLACES = ("tests/unit", "tests/property", "tests/oracle", "tests/fuzz")
 #: These say nothing about changes, or take minutes.
 LEFT_OUT = (
     "test_mutants.py",
@@ -103,12 +104,11 @@ def tests_of(root: Path, file: str, package: str) -> tuple[str, ...]:
 
 
 def tasks(root: Path, count: int, seed: int, wanted: Iterable[str] = ()) -> list[Task]:
-    """The changes of each package that the seed draws."""
-    return [
-        Task(one, tests_of(root, one.file, package))
-        for package in wanted or PACKAGES
-        for one in drawn(mutations(root, package), count, seed)
-    ]
+    """The changes of each package that the seed draws; all packages advance together, so that a
+    run that is stopped says something about each."""
+    draws = [drawn(mutations(root, package), count, seed) for package in wanted or PACKAGES]
+    together = itertools.chain.from_iterable(itertools.zip_longest(*draws))
+    return [Task(one, tests_of(root, one.file, one.package)) for one in together if one]
 
 
 def equivalents(root: Path) -> dict[str, str]:

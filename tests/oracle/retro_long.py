@@ -1,4 +1,5 @@
-"""The long comparison with FCEUmm: all 32 stages x three players x both ROMs, and both whole games.
+"""The long comparison with FCEUmm: all 32 stages x three players x both ROMs, and both whole games,
+by the interpreter and by translated code.
 
 Prints a JSON summary; `--out` also writes it. Exits with 1 when anything differed. Run it with
 tests/helpers on PYTHONPATH (`make oracle-long` does).
@@ -6,6 +7,7 @@ tests/helpers on PYTHONPATH (`make oracle-long` does).
 
 import argparse
 import importlib.metadata
+import itertools
 import json
 import sys
 import time
@@ -21,14 +23,24 @@ from play_scripts import PLAYERS, start_stage
 from retro_reference import RetroConsole
 
 from warpzone import rom
+from warpzone.rom import native
 
+CODES = ("interpreter", "translated")
 _LIVES, _MODE, _WORLD, _STAGE = 0x075A, 0x0770, 0x075F, 0x075C
 
 
-def run_stage(variant: str, stage: int, style: str, frames: int, every: int) -> dict[str, Any]:
+def lockstep(variant: str, code: str, every: int) -> Lockstep:
+    image = rom.find(variant)
+    program = native.prepare(image) if code == "translated" else None
+    return Lockstep(image, picture_every=every, native=program)
+
+
+def run_stage(
+    variant: str, code: str, stage: int, style: str, frames: int, every: int
+) -> dict[str, Any]:
     player = PLAYERS[style](1000 + stage)
-    name = f"{variant} {stage // 4 + 1}-{stage % 4 + 1} {style}"
-    with Lockstep(rom.find(variant), picture_every=every) as pair:
+    name = f"{variant} {stage // 4 + 1}-{stage % 4 + 1} {style}, {code}"
+    with lockstep(variant, code, every) as pair:
         extra: Counter[str] = Counter()
         try:
             start_stage(pair, stage)
@@ -43,9 +55,9 @@ def run_stage(variant: str, stage: int, style: str, frames: int, every: int) -> 
         return {"name": name, "counts": pair.counts + extra, "error": None}
 
 
-def run_game(variant: str, every: int) -> dict[str, Any]:
-    name = f"{variant} whole game"
-    with Lockstep(rom.find(variant), picture_every=every) as pair:
+def run_game(variant: str, code: str, every: int) -> dict[str, Any]:
+    name = f"{variant} whole game, {code}"
+    with lockstep(variant, code, every) as pair:
         try:
             for mask in load_game(variant).masks:
                 pair.frame(mask)
@@ -71,30 +83,35 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--frames", type=int, default=3000, help="frames for each stage and player")
     parser.add_argument("--picture-every", type=int, default=4, help="compare every n-th picture")
+    parser.add_argument("--code", choices=CODES, action="append", help="one of both (default both)")
+    parser.add_argument("--no-games", action="store_true", help="leave the whole games out")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="also write the summary here")
     args = parser.parse_args()
 
+    codes = args.code or list(CODES)
     began = time.monotonic()
     # Processes, because the core allows one emulator in each.
     context = get_context("spawn")
     with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
-        jobs = [pool.submit(run_game, variant, args.picture_every) for variant in rom.VARIANTS]
-        for variant in rom.VARIANTS:
-            for stage in range(32):
-                for style in PLAYERS:
-                    run = (variant, stage, style, args.frames, args.picture_every)
-                    jobs.append(pool.submit(run_stage, *run))
+        pairs = list(itertools.product(rom.VARIANTS, codes))
+        games = [] if args.no_games else pairs
+        jobs = [pool.submit(run_game, *pair, args.picture_every) for pair in games]
+        for pair in pairs:
+            for stage, style in itertools.product(range(32), PLAYERS):
+                run = (*pair, stage, style, args.frames, args.picture_every)
+                jobs.append(pool.submit(run_stage, *run))
         results = [job.result() for job in jobs]
         version = pool.submit(reference_version).result()
     total: Counter[str] = sum((result["counts"] for result in results), Counter())
     summary = {
         "reference": f"stable-retro {importlib.metadata.version('stable-retro')}, {version}",
         "variants": list(rom.VARIANTS),
+        "code": codes,
         "runs": len(results),
         "frames_per_stage_and_player": args.frames,
         "total": dict(total),
-        "whole_games": {r["name"]: dict(r["counts"]) for r in results[: len(rom.VARIANTS)]},
+        "whole_games": {r["name"]: dict(r["counts"]) for r in results[: len(games)]},
         "different": [
             {"name": r["name"], "error": r["error"]} for r in results if r["error"] is not None
         ],

@@ -12,6 +12,7 @@ from movies import load_game
 from play_scripts import PLAYERS, random_player, start_stage
 
 from warpzone import _engine, rom
+from warpzone.rom import native
 
 pytest.importorskip("stable_retro", reason="stable-retro is not installed (pip: warpzone[retro])")
 
@@ -35,6 +36,19 @@ def test_stage(variant: str, stage: int) -> None:
     style = STYLES[(stage + (variant == "eu")) % len(STYLES)]
     player = PLAYERS[style](stage)
     with Lockstep(rom.find(variant), picture_every=2) as pair:
+        start_stage(pair, stage)
+        for _ in range(STAGE_FRAMES):
+            pair.frame(player(pair.ram()))
+        _check(pair)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("stage", range(1, 32, 7))
+def test_stage_by_translated_code(variant: str, stage: int) -> None:
+    """Elsewhere translated code is compared with the interpreter; here with FCEUmm itself."""
+    image = rom.find(variant)
+    player = PLAYERS[STYLES[stage % len(STYLES)]](stage + 50)
+    with Lockstep(image, picture_every=2, native=native.prepare(image)) as pair:
         start_stage(pair, stage)
         for _ in range(STAGE_FRAMES):
             pair.frame(player(pair.ram()))

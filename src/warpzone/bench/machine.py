@@ -20,12 +20,18 @@ def describe() -> dict[str, Any]:
         "cpu": name,
         "cpu_flags": [flag for flag in _INTERESTING if flag in flags],
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+        "load": load(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "simd_levels": list(_engine.SIMD_LEVELS),
         **{name.replace("-", "_"): _version(name) for name in ("warpzone", "numpy", "nes-py")},
     }
+
+
+def load() -> float | None:
+    """How many processes wanted a core in the last minute; on an idle machine, those of the
+    measurement itself."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
 
 
 def _cpu() -> tuple[str, set[str]]:

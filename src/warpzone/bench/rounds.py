@@ -39,6 +39,7 @@ class Case:
             "max": max(self.rates),
             "median_per_cpu_second": median(self.cpu_rates),
             "rates": self.rates,
+            "cpu_rates": self.cpu_rates,
             **self.about,
         }
 
@@ -58,6 +59,11 @@ def interleave(
 def ratio(one: Case, other: Case) -> float:
     """How many times faster `one` is: the median of the ratios of each round."""
     return median(a / b for a, b in zip(one.rates, other.rates, strict=True))
+
+
+def cpu_ratio(one: Case, other: Case) -> float:
+    """The same of what a second of CPU time does; for cases of one thread."""
+    return median(a / b for a, b in zip(one.cpu_rates, other.cpu_rates, strict=True))
 
 
 def until(seconds: float, once: Callable[[], int]) -> int:

@@ -57,6 +57,7 @@ def _run_engine(args: argparse.Namespace) -> int:
     image = roms.locate(args.rom)
     about = {"command": _command(args), "machine": machine.describe()}
     result: dict[str, Any] = {**about, **measure(image.data, image.variant, plan, _tell)}
+    result["load_after"] = machine.load()
     if args.json == "-":
         print(json.dumps(result, indent=1))
     elif args.json is not None:
@@ -78,7 +79,8 @@ def _command(args: argparse.Namespace) -> str:
 
 
 def _without_rates(result: dict[str, Any]) -> dict[str, Any]:
-    cases = [{k: v for k, v in case.items() if k != "rates"} for case in result["cases"]]
+    each_round = ("rates", "cpu_rates")
+    cases = [{k: v for k, v in case.items() if k not in each_round} for case in result["cases"]]
     return {**result, "cases": cases}
 
 

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from warpzone.bench.engine import MAIN, Plan, checks, setups
-from warpzone.bench.rounds import Case, interleave, ratio, until
+from warpzone.bench.rounds import Case, cpu_ratio, interleave, ratio, until
 from warpzone.bench.workload import HOLD, Setup, random_masks
 
 
 def case(name: str, rates: list[float], **about: object) -> Case:
-    return Case(name, "steps/s", lambda seconds: 1, dict(about), rates)
+    """One that got half of a core."""
+    cpu_rates = [2.0 * rate for rate in rates]
+    return Case(name, "steps/s", lambda seconds: 1, dict(about), rates, cpu_rates)
 
 
 def test_rounds_are_interleaved() -> None:
@@ -30,6 +32,10 @@ def test_rounds_are_interleaved() -> None:
 def test_ratio_is_the_median_of_the_rounds() -> None:
     fast, slow = case("fast", [10, 40, 9]), case("slow", [1, 2, 3])
     assert ratio(fast, slow) == 10
+    slow.cpu_rates = [1.0, 1.0, 1.0]
+    assert cpu_ratio(fast, slow) == 20
+    assert fast.summary()["median_per_cpu_second"] == 20
+    assert fast.summary()["cpu_rates"] == [20, 80, 18]
     assert case("x", [3, 1, 2]).rates == [3, 1, 2]
 
 
@@ -68,6 +74,7 @@ def test_checks_compare_with_the_targets() -> None:
     }
     found = {check["what"]: check for check in checks(cases, {"reset_us": 60.0})}
     assert found["steps, translated / nes-py"]["ok"]
+    assert found["steps, translated / nes-py"]["per_cpu_second"] == pytest.approx(310)
     assert found["2 threads / 1, 16 lanes"]["value"] == pytest.approx(600 / 310)
     assert not found["reset of a lane, us"]["ok"]
     assert "steps, avx2 / nes-py" not in found

@@ -114,3 +114,14 @@ def test_a_prediction_says_under_what_load_it_was_made(monkeypatch: pytest.Monke
     monkeypatch.setattr(speed, "measure", lambda *_: speed.Speeds(100.0, 100.0, 100.0))
     text = speed.forecast(SMALL, CPU)
     assert "(measured for a moment beside a load of 3.2 on 2 cores: engine 100" in text
+
+
+def test_a_forecast_says_when_the_run_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (3.25, 9.0, 9.0))
+    monkeypatch.setattr(speed, "measure", lambda config, device: Speeds(100.0, 50.0, 50.0))
+    said = speed.forecast(SMALL.replace(max_steps=72_000), CPU)
+    assert said.startswith("about 60 min for 72,000 steps at about 20 steps/s (measured")
+    assert said.endswith("engine 100, inference 50, learning 50 steps/s)")
+    config = SMALL.replace(max_steps=72_000, max_time=30.0, stop_at=0.9, stages="1-1,1-2")
+    more = speed.forecast(config, CPU).removeprefix(said)
+    assert more == "; stops after 30 min; stops once 56 of 62 start delays are cleared"
