@@ -52,7 +52,8 @@ class Panel:
         self._values: deque[float] = deque(maxlen=HISTORY)
         self._font = ImageFont.load_default(size=6.5 * scale)
         self._drawn: Image | None = None
-        self._key: tuple[object, ...] | None = None
+        #: What it was drawn for. Kept, because the place of chances that are gone is used again.
+        self._shown: Shot | None = None
 
     def compose(self, shot: Shot) -> Image:
         """The enlarged screen with the panel beside it."""
@@ -61,11 +62,12 @@ class Panel:
             screen = framed(screen, ENDS[shot.end], 2 * self._scale)
         if not self._parts:
             return screen
-        key = (id(shot.chances), shot.end)
-        if self._drawn is None or key != self._key:
-            if self._key is None or key[0] != self._key[0]:
-                self._values.append(shot.value)
-            self._drawn, self._key = self._panel(shot, screen.shape[0]), key
+        before = self._shown
+        decided = before is None or shot.chances is not before.chances
+        if decided:
+            self._values.append(shot.value)
+        if self._drawn is None or before is None or decided or shot.end != before.end:
+            self._drawn, self._shown = self._panel(shot, screen.shape[0]), shot
         return np.concatenate((screen, self._drawn), 1)
 
     def _panel(self, shot: Shot, height: int) -> Image:

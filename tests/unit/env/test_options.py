@@ -106,6 +106,12 @@ def test_the_engine_refuses_values_by_name(change: dict[str, Any], sentence: str
         _engine.Vector(rom.find("eu"), lanes, stages=[[0]])
 
 
+def test_all_but_one_column_can_be_cropped() -> None:
+    assert Options(crop=(0, 0, 255, 0), size=8).crop == (0, 0, 255, 0)
+    with pytest.raises(ValueError, match=r"crop .*0\.\.255"):
+        Options(crop=(0, 0, 256, 0))
+
+
 def test_engine_settings_can_be_sent_to_other_processes() -> None:
     lanes = Options(obs="ram", reward_weights={"flag": 50.0}).lane_config()
     assert repr(pickle.loads(pickle.dumps(lanes))) == repr(lanes)

@@ -9,6 +9,7 @@ import pytest
 from tiny_runs import make_agent, tiny
 
 from warpzone import rom
+from warpzone.env.actions import BUTTONS
 from warpzone.eval import video_frames
 from warpzone.eval.cases import Case
 from warpzone.eval.eval_lanes import EvalLanes
@@ -104,6 +105,58 @@ def test_overlays(played: Any) -> None:
     assert len({picture.tobytes() for picture in drawn.values()}) == len(drawn)
     ended = Panel(names, (), 1).compose(replace(shot, end="flag"))
     assert tuple(ended[0, 0]) != tuple(shot.screen[0, 0])
+
+
+#: Colours of the panel: what is on, what is off, curves, and an episode's end by death.
+ON, OFF, CURVE, DEAD = (255, 92, 80), (92, 99, 112), (98, 168, 255), (255, 70, 60)
+
+
+def drawn_by(parts: tuple[str, ...], *shots: Shot) -> Any:
+    """The panel alone after some decisions, in pixels of twice the NES's."""
+    panel = Panel([str(i) for i in range(7)], parts, 2)
+    for shot in shots:
+        picture = panel.compose(replace(shot, chances=shot.chances.copy()))
+    return picture[:, 512:]
+
+
+def colour_at(panel: Any, x: float, y: float) -> tuple[int, ...]:
+    return tuple(int(part) for part in panel[round(2 * y), round(2 * x)])
+
+
+def test_the_pad_shows_what_is_held(played: Any) -> None:
+    shot = replace(played[1][20][0], mask=BUTTONS["B"] | BUTTONS["RIGHT"], end="")
+    panel = drawn_by(("buttons",), shot)
+    places = {"LEFT": (15, 47), "RIGHT": (35, 47), "UP": (25, 37), "DOWN": (25, 57)}
+    places |= {"SELECT": (50, 54), "START": (62, 54), "B": (78, 52), "A": (94, 52)}
+    for name, place in places.items():
+        assert colour_at(panel, *place) == (ON if name in ("B", "RIGHT") else OFF), name
+
+
+def test_the_curve_goes_from_the_lowest_to_the_highest_value(played: Any) -> None:
+    shots = [replace(played[1][20][0], value=value, end="") for value in (-2.0, 6.0, 2.0)]
+    panel = drawn_by(("value",), *shots)
+    for x, y in ((6, 64), (7, 36), (8, 50)):
+        assert colour_at(panel, x, y) == CURVE
+    assert (panel == CURVE).all(-1).any(0).nonzero()[0].tolist() == [12, 13, 14, 15, 16]
+    # Nothing changed, so it is flat, at the bottom.
+    flat = drawn_by(("value",), *[replace(shots[0], value=3.0)] * 3)
+    assert (flat == CURVE).all(-1).any(1).nonzero()[0].tolist() == [128]
+
+
+def test_bars_are_as_long_as_actions_are_likely(played: Any) -> None:
+    chances = np.array([0.5, 0.25, 0.125, 0.125, 0.0, 0.0, 0.0], np.float32)
+    panel = drawn_by(("policy",), replace(played[1][20][0], chances=chances, action=1, end=""))
+    for row, chance in enumerate(chances[:4]):
+        line = panel[2 * (24 + 8 * row + 3), 104:]
+        colour = ON if row == 1 else CURVE
+        assert int((line == colour).all(-1).sum()) == pytest.approx(2 * 54 * chance + 1, abs=1)
+
+
+def test_the_second_line_says_where_or_how_it_ended(played: Any) -> None:
+    shot = replace(played[1][20][0], x=188)
+    for end, colour in (("", OFF), ("death", DEAD)):
+        line = drawn_by(("view",), replace(shot, end=end))[26:46]
+        assert (line == colour).all(-1).any(), end
 
 
 def test_observations_of_other_kinds_are_shown() -> None:

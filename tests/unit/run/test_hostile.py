@@ -120,6 +120,21 @@ def test_a_list_of_lists_of_lists_is_looked_through_once(tmp_path: Path) -> None
     assert "nested too deeply" in refused(lambda: safe.read_state(path))
 
 
+def test_limits_are_exact(tmp_path: Path) -> None:
+    """A tensor as large as the file, and values as deep as is allowed, are not refused."""
+    path = tmp_path / "some.state.pt"
+
+    def look(value: Any, size: int, depth: int) -> None:
+        safe._look_through(path, value, size, depth, set())
+
+    eight, nested = torch.zeros(2), {"a": [(1, "x")]}
+    look(eight, 8, 1)
+    look(nested, 0, 4)
+    assert "larger than the file" in refused(lambda: look(eight, 7, 1))
+    assert "nested too deeply" in refused(lambda: look(nested, 0, 3))
+    assert "nested too deeply" in refused(lambda: look(eight, 8, 0))
+
+
 @pytest.mark.parametrize("cut", [0, 10, 100, 1000])
 def test_a_truncated_state_is_refused(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "whole.state.pt"

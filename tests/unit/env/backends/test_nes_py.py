@@ -202,3 +202,13 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(BackendError, match=r"needs gym, .* pip install 'warpzone\[compare\]'"):
         nes_py.check()
+
+
+def test_repairs_are_made_once() -> None:
+    from nes_py.nes_env import NESEnv
+
+    log = Diagnostics()
+    nes_py.patch(log)
+    repaired = NESEnv._ram_buffer
+    nes_py.patch(log)
+    assert NESEnv._ram_buffer is repaired
