@@ -29,8 +29,9 @@ def test_replay_is_saved_up_to_its_limit(tmp_path: Path) -> None:
 
 
 def test_nothing_was_logged_before_the_first_update() -> None:
-    nothing: Any = None
-    assert Recorder(nothing, nothing, nothing, None).begin().log == 0.0
+    unused: Any = None
+    budget: Any = SimpleNamespace(global_update=0)
+    assert Recorder(unused, budget, unused, None).begin().log == 0.0
 
 
 def test_a_checkpoint_that_fails_is_skipped_and_notes_are_said(
