@@ -1,5 +1,6 @@
 """`warpzone.compat` beside the real gym-super-mario-bros: every ROM of its wheel, step by step."""
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from PIL import Image
 
 from warpzone import _engine, compat
 from warpzone import rom as roms
+from warpzone.cli.main import main
 from warpzone.compat.environments import ROMS
 from warpzone.env.backends.env import BackendEnv
 from warpzone.env.backends.interface import BackendError
@@ -273,3 +276,29 @@ class TestLostLevels:
         assert (ram[_engine.RAM["world"]], ram[_engine.RAM["stage"]]) == (3, 3)
         with pytest.raises(ValueError, match="no stage 5-1"):
             _engine.Console(roms.find("lost-levels")).start_stage(16)
+
+    def test_commands(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("WARPZONE_NATIVE", "0")
+        monkeypatch.chdir(tmp_path)
+        with pytest.warns(RuntimeWarning, match="interpreter"):
+            assert main(["map", "2-4", "--rom", "lost-levels", "--out", "castle.png"]) == 0
+        width, height = Image.open(tmp_path / "castle.png").size
+        assert (width > 2000, height) == (True, 208)
+        with pytest.warns(RuntimeWarning, match="interpreter"):
+            assert main(["train", "--rom", "lost-levels", "--stages", "all"]) == 2
+        assert "no stage 5-1; its stages are 1-1 to 4-4" in capsys.readouterr().err
+
+
+def test_wrapped_environments_can_be_copied() -> None:
+    env: Any = compat.make("SuperMarioBrosRandomStages-v0", timing="vblank")
+    env = compat.JoypadSpace(env, compat.SIMPLE_MOVEMENT)
+    env.reset()
+    twin = copy.deepcopy(env)
+    for _ in range(3):
+        mine, theirs = env.step(3), twin.step(3)
+        assert np.array_equal(mine[0], theirs[0])
+        assert mine[1:] == theirs[1:]
+    env.close()
+    twin.close()

@@ -23,7 +23,7 @@ class PlayConfig:
     actions: str = "simple"
     """Action set: right, simple, complex or extended, or a table such as "NOOP;RIGHT;RIGHT+A"."""
     rom: str | None = None
-    """ROM: eu, world or a file; the installed one if not given."""
+    """ROM: eu, world, lost-levels or a file; the installed one if not given."""
     num_envs: Annotated[int, AtLeast(1)] = 512
     """Lanes played at the same time."""
     num_threads: Annotated[int, AtLeast(0)] = 0
