@@ -25,6 +25,7 @@ Say = Callable[[str], None]
 #: Flags that say the same thing in two ways, or the opposite of each other.
 EXCLUSIVE = (("--stop-at", "--stop-at-clears"), ("--compile", "--cuda-graphs"))
 
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: Flags that are no fields of the configuration.
 OTHERS = {"--preset", "--dry-run", "--config-out", "--notify", "--help"}
 
@@ -292,7 +293,8 @@ def _parse(words: list[str], base: _Flags, prog: str, about: str) -> _Flags:
 def _sentence(box: str, prog: str) -> str:
     """The text of tyro's error box, without frame and title, as one sentence."""
     lines: list[str] = []
-    for line in box.splitlines()[1:]:
+    # On a terminal the box has colours.
+    for line in COLOURS.sub("", box).splitlines()[1:]:
         text = line.strip("│| ")
         if text.strip("─-═╰╯╭╮+ "):
             lines.append(text)

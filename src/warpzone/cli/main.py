@@ -1,6 +1,7 @@
 """Entry point: picks the subcommand, loads only its file, turns expected errors into exit codes."""
 
 import argparse
+import difflib
 import importlib
 import importlib.util
 import os
@@ -30,9 +31,9 @@ COMMANDS = {
     "completion": "a script that completes commands, flags and values in your shell",
 }
 #: Commands that always load PyTorch.
-WITH_TORCH = ("train", "eval", "video")
+WITH_TORCH = ("train", "eval", "video", "checkpoints")
 #: Commands that load it or the ROM before they can say anything.
-SLOW_TO_START = ("train", "eval", "video", "map", "report", "play", "bench", "doctor")
+SLOW_TO_START = (*WITH_TORCH, "map", "report", "play", "bench", "doctor")
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
@@ -58,6 +59,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     words = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in words if not word.startswith("-")), None)
+    if command is not None and command not in COMMANDS:
+        meant = difflib.get_close_matches(command, COMMANDS, n=1, cutoff=0.5)
+        end = f", did you mean {meant[0]}?" if meant else ";"
+        print(
+            f"warpzone: there is no command {command}{end} `warpzone --help` lists them.",
+            file=sys.stderr,
+        )
+        return 2
     parser = build_parser(command)
     args = parser.parse_args(words)
     if args.version:

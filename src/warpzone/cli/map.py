@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpzone import rom as roms
+from warpzone.cli.loading import loading
 
 if TYPE_CHECKING:
     from warpzone import _engine
@@ -78,7 +79,9 @@ def run(args: argparse.Namespace) -> int:
     for stage in stages:
         default = folder / f"{prefix}{stage}.png"
         path = default if several or args.out is None else args.out
-        _write(args, stage, path, image, program)
+        with loading(f"drawing {stage}"):
+            said = _write(args, stage, path, image, program)
+        print(said)
     return 0
 
 
@@ -88,7 +91,8 @@ def _write(
     path: Path,
     image: bytes,
     program: _engine.NativeProgram | None,
-) -> None:
+) -> str:
+    """Draws a stage; returns what is to be said about it."""
     from warpzone.maps.cache import stage_areas
     from warpzone.maps.heat import draw_heat, stacked
     from warpzone.media.pictures import enlarge, save_png
@@ -105,7 +109,7 @@ def _write(
         pictures = [draw_heat(area, events, first=area is areas[0]) for area in shown]
     picture = enlarge(stacked(pictures), args.scale)
     save_png(picture, path, colors=None if args.run else 64)
-    print(f"{stage}: {picture.shape[1]} x {picture.shape[0]} pixels in {path}")
+    return f"{stage}: {picture.shape[1]} x {picture.shape[0]} pixels in {path}"
 
 
 def _visited(areas: list[AreaPicture], events: list[Event]) -> list[AreaPicture]:

@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from warpzone.cli.loading import loading
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
@@ -71,9 +73,10 @@ def run(args: argparse.Namespace) -> int:
             program = native.load(image)
         except rom.RomError as error:
             print(f"warpzone report: no maps: {error}", file=sys.stderr)
-    text = make_page(
-        runs, args.out, rom=image, native=program, embed=int(args.embed_mb * 1_000_000)
-    )
+    with loading(f"drawing {args.out}"):
+        text = make_page(
+            runs, args.out, rom=image, native=program, embed=int(args.embed_mb * 1_000_000)
+        )
     return _write(text, args.out)
 
 

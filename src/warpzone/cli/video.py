@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpzone.cli.acting import AGENT, NETWORK
+from warpzone.cli.loading import loading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,8 +76,9 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--stuck-after must be at least 1, and is {args.stuck_after}")
     parts = parse_parts(args.overlay)
     found, image, program = ready(args)
-    performance, pictures = _frames(args, found, image, program, parts)
-    count = write_video(args.out, pictures, scale=1)
+    with loading(f"playing, and writing {args.out}"):
+        performance, pictures = _frames(args, found, image, program, parts)
+        count = write_video(args.out, pictures, scale=1)
     for shot in performance.last[:16]:
         print(f"{shot.stage}, start delay {shot.case.start_delay}: {_end(shot)}")
     print(f"{count} frames written to {args.out}")

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from warpzone.cli import loading, suggest
-from warpzone.cli.flags import resolve
+from warpzone.cli.flags import _sentence, resolve
 from warpzone.cli.main import main
 from warpzone.config import ConfigError
 
@@ -145,3 +145,31 @@ def test_a_line_shows_how_long_it_is_loading(
             time.sleep(0.01)
     assert written[:3] == 3 * ["\r\x1b[Ka thing · 0 s"]
     assert written[-1] == "\r\x1b[K"
+
+
+def test_a_mistyped_flag_on_a_terminal_is_one_sentence_too() -> None:
+    """There tyro draws its box in colours."""
+    red, off = "\x1b[31m", "\x1b[0m"
+    box = "\n".join(
+        [
+            f"{red}╭─ Unrecognized options ─╮{off}",
+            f"{red}│{off} Unrecognized options: --learning-rate, 3 {red}│{off}",
+            f"{red}│{off} {red}────────{off} {red}│{off}",
+            f"{red}│{off} For full helptext, run {off}warpzone train --help {red}│{off}",
+            f"{red}╰────────╯{off}",
+        ]
+    )
+    said = _sentence(box, "warpzone train")
+    assert said.startswith("unknown flag --learning-rate, did you mean --lr? `warpzone train")
+    assert said.endswith("--help` shows what there is")
+
+
+@pytest.mark.parametrize(
+    ("word", "end"),
+    [("evaluate", ", did you mean eval?"), ("trian", ", did you mean train?"), ("xyz", ";")],
+)
+def test_a_mistyped_command(word: str, end: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word, "--all"]) == 2
+    assert capsys.readouterr().err == (
+        f"warpzone: there is no command {word}{end} `warpzone --help` lists them.\n"
+    )
