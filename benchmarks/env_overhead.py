@@ -18,7 +18,7 @@ import torch
 from warpzone import rom
 from warpzone.bench.machine import describe
 from warpzone.bench.rounds import Case, interleave
-from warpzone.collect.episodes import EpisodeLog
+from warpzone.collect.episodes import EpisodeLog, in_order
 from warpzone.collect.guide import Guide
 from warpzone.collect.lanes import Lanes, make_groups
 from warpzone.config import TrainConfig
@@ -86,13 +86,15 @@ class Logged(Play):
     def step(self) -> int:
         began = time.thread_time()
         if self.guide is not None and self.at % ROLLOUT == 0:
+            self.episodes.count(in_order([self.episodes.ended()]))
             ended = self.episodes.take()
             first = self.plan[self.at % len(self.plan) :][:4]
             if self.at:
-                self.guide.after(ended, self.ages, first)
+                self.guide.after([self.guide.tally()], ended, self.ages, first)
             self.guide.before(self.at * self.config.num_envs)
             self.guide.metrics()
         elif self.at % ROLLOUT == 0:
+            self.episodes.count(in_order([self.episodes.ended()]))
             self.episodes.take()
         self.guiding += time.thread_time() - began
         count = super().step()

@@ -98,14 +98,15 @@ class Updater:
         device = self.parameters[0].device
         self._scale = torch.full((), loss_scale or 1.0, device=device)
         self._good = torch.zeros((), dtype=torch.int64, device=device)
-        self._bad_loss = torch.zeros((), dtype=torch.bool, device=device)
+        #: Whether a loss of the coming step was not finite.
+        self.bad_loss = torch.zeros((), dtype=torch.bool, device=device)
         self._norm = torch.zeros((), device=device)
         #: Optimiser steps, skipped, skipped in a row, vetoed.
         self._counts = torch.zeros(4, dtype=torch.int64, device=device)
 
     def backward(self, loss: Tensor) -> None:
         """Adds the loss's gradient to what is there."""
-        self._bad_loss |= torch.logical_not(loss.detach().isfinite())
+        self.bad_loss |= torch.logical_not(loss.detach().isfinite())
         torch.autograd.backward(loss * self._scale if self.scales_loss else loss)
 
     @torch.no_grad()
@@ -119,7 +120,7 @@ class Updater:
         if not grads:
             raise ValueError("there is no gradient for an optimiser step; call backward first")
         norm = torch.nn.utils.get_total_norm(grads) / self._scale
-        bad = torch.logical_not(norm.isfinite()) | self._bad_loss
+        bad = torch.logical_not(norm.isfinite()) | self.bad_loss
         factor = 1.0 / self._scale
         if self.max_norm is not None:
             factor = factor * (self.max_norm / (norm + 1e-6)).clamp(max=1.0)
@@ -129,7 +130,7 @@ class Updater:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._count(bad, vetoed)
-        self._bad_loss.zero_()
+        self.bad_loss.zero_()
         self._norm.copy_(norm)
         return norm
 
@@ -137,7 +138,7 @@ class Updater:
         """Everything a step changes: what a caller that records steps as a graph must put back."""
         state = [value for values in self.optimizer.state.values() for value in values.values()]
         moments = [value for value in state if isinstance(value, Tensor)]
-        own = [self._scale, self._good, self._bad_loss, self._norm, self._counts]
+        own = [self._scale, self._good, self.bad_loss, self._norm, self._counts]
         return [*(parameter.data for parameter in self.parameters), *moments, *own]
 
     def report(self) -> StepReport:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warpzone.cli.notify import Ending
+    from warpzone.collect.ranks import Ranks
     from warpzone.config import TrainConfig
     from warpzone.health.webhook import Webhook
     from warpzone.train.loop import Result, Run
@@ -38,24 +39,30 @@ def run(args: argparse.Namespace) -> int:
         return _fail("training needs PyTorch; install it with: pip install 'warpzone[train]'", 1)
     from warpzone.cli import flags, notify
     from warpzone.config import ConfigError
+    from warpzone.dist.place import follows
 
     words: list[str] = list(args.words)
     try:
         address = notify.take_address(words)
         config_out = flags.take(words, "--config-out")
         dry_run = flags.take_switch(words, "--dry-run")
-        config = flags.resolve(words, prog=PROG, about=ABOUT)
-        if config_out:
+        config = flags.resolve(words, prog=PROG, about=ABOUT, say=_unheard if follows() else None)
+        if config_out and not follows():
             _write_config(config, Path(config_out))
         if dry_run:
-            return _estimate(config)
-        ending = notify.Ending(webhook := notify.open_webhook(address))
+            return 0 if follows() else _estimate(config)
+        webhook = None if follows() else notify.open_webhook(address)
+        ending = notify.Ending(webhook)
         try:
-            return _train(config, webhook, ending)
+            return _start(config, webhook, ending)
         finally:
             ending.tell()
     except ConfigError as error:
-        return _fail(str(error), 2)
+        return 2 if follows() else _fail(str(error), 2)
+
+
+def _unheard(text: str) -> None:
+    """For ranks other than the first, which says it."""
 
 
 def _write_config(config: TrainConfig, path: Path) -> None:
@@ -77,13 +84,30 @@ def _estimate(config: TrainConfig) -> int:
     return 0
 
 
-def _train(config: TrainConfig, webhook: Webhook | None, ending: Ending) -> int:
+def _start(config: TrainConfig, webhook: Webhook | None, ending: Ending) -> int:
+    """In this process, or in those of several ranks."""
+    from warpzone.collect.ranks import ALONE
+    from warpzone.dist.place import find_place
+
+    place = find_place(config)
+    if place is None:
+        return _train(webhook, ending, config, ALONE)
+    from warpzone.dist.launch import run_ranks
+
+    def bereaved(sentence: str) -> None:
+        ending.failed(sentence)
+        ending.tell()
+
+    return run_ranks(place, config, functools.partial(_train, webhook, ending), bereaved)
+
+
+def _train(webhook: Webhook | None, ending: Ending, config: TrainConfig, ranks: Ranks) -> int:
     from safetensors import SafetensorError
 
     from warpzone.config import ConfigError
     from warpzone.env.backends.interface import BackendError
     from warpzone.learn.learner import LearningError
-    from warpzone.observers.make import make_observers
+    from warpzone.observers.make import make_followers, make_observers
     from warpzone.run.sidecar import CheckpointError
     from warpzone.train.device import choose_device
     from warpzone.train.estimate import refuse_impossible
@@ -93,12 +117,14 @@ def _train(config: TrainConfig, webhook: Webhook | None, ending: Ending) -> int:
 
     device = choose_device(config)
     _say_device(config, device.type)
-    if not config.auto_mem:
+    if not config.auto_mem and ranks.size == 1:
         refuse_impossible(config, device)
-    observers = functools.partial(make_observers, webhook=webhook)
+    observers = make_followers
+    if ranks.leads:
+        observers = functools.partial(make_observers, webhook=webhook)
     try:
         with signals() as stop:
-            result = train(config, observers, stop, functools.partial(_learn, ending))
+            result = train(config, observers, stop, functools.partial(_learn, ending), ranks)
     except Interrupted as interrupted:
         return _interrupted(ending, interrupted.exit_code)
     except KeyboardInterrupt:
@@ -116,7 +142,8 @@ def _train(config: TrainConfig, webhook: Webhook | None, ending: Ending) -> int:
             raise
         return _fail(ending.failed(_unwritable(error, config, ending.run)), 1)
     ending.finished(_summary(result))
-    _finish(result, device.type)
+    if ranks.leads:
+        _finish(result, device.type)
     return 0
 
 
@@ -131,11 +158,15 @@ def _say_device(config: TrainConfig, device: str) -> None:
 
 def _learn(ending: Ending, run: Run) -> Result:
     """Trains with a display. The run is kept for messages about its end."""
+    from warpzone.observers.progress import Unseen
     from warpzone.train.stopping import Quiet
 
     ending.run = run
     config = run.config
-    _say(f"{run.folder.path} on {run.device}")
+    if not run.ranks.leads:
+        return run.train(Unseen(config, ""))
+    together = f", {config.ranks} ranks" if config.ranks > 1 else ""
+    _say(f"{run.folder.path} on {run.device}{together}")
     with Quiet(config, f"warpzone · {config.stages} · {run.folder.path}") as progress:
         return run.train(progress)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from warpzone.collect.episodes import Episode
 from warpzone.collect.lanes import LaneGroup
 from warpzone.collect.packing import pack, unpack
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import TrainConfig
 from warpzone.env.actions import action_table
 from warpzone.env.infos import COLUMN
@@ -95,10 +96,12 @@ class Candidate:
 
 
 class Archive:
-    """One moment for each cell of each map, with the results of its episodes."""
+    """One moment for each cell of each map, with the results of its episodes. All ranks have the
+    same one: what their lanes found is merged."""
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks = ALONE) -> None:
         self.config = config
+        self._ranks = ranks
         self.moments: dict[int, Moment] = {}
         self.episodes = 0
         self.clears = 0
@@ -141,12 +144,13 @@ class Archive:
         actions: NDArray[np.int64],
         ended: Sequence[Episode],
     ) -> None:
-        """After a rollout. ages: steps each lane is into its episode; actions: what the lanes did
-        in the rollout's first steps, as many as the stack has frames, [stack, B]."""
+        """After a rollout. ages: steps each lane of the run is into its episode; actions: what the
+        lanes did in the rollout's first steps, as many as the stack has frames, [stack, B];
+        groups: this rank's."""
         seen = np.bincount(actions.ravel(), minlength=len(self._masks))
         self._counts = PRESSED_DECAY * self._counts + seen
         self._admit(ages, actions, ended)
-        self._candidates = self._find(groups, ages)
+        self._candidates = _merged(self._ranks.gather(self._find(groups, ages)))
 
     def _admit(
         self, ages: NDArray[np.int64], actions: NDArray[np.int64], ended: Sequence[Episode]
@@ -174,7 +178,7 @@ class Archive:
             key for key, number in self._places.items() if self.moments[number].attempts < RENEWAL
         }
         for group in groups:
-            info, age = group.info, ages[group.lanes]
+            info, age = group.info, ages[group.first : group.first + group.count]
             x, furthest = info[:, COLUMN["x_pos"]], info[:, COLUMN["furthest_x"]]
             y = info[:, COLUMN["y_pos"]]
             usable = (age > self._warm_up) & (info[:, COLUMN["forced"]] == 0)
@@ -188,7 +192,7 @@ class Archive:
                 key = (*(int(value) for value in info[lane, columns]), cell, height)
                 if key not in known:
                     known.add(key)
-                    place = group.lanes.start + int(lane)
+                    place = group.first + int(lane)
                     state = group.vector.save(int(lane))
                     found.append(Candidate(place, int(age[lane]), key, state, int(x[lane])))
         return found
@@ -319,3 +323,12 @@ class Archive:
         ]
         self._next, self.episodes, self.clears = state["counts"]
         self._counts = np.array(state.get("pressed", self._counts))
+
+
+def _merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    """The candidates of all ranks, by lane: those that one rank with all lanes would have found.
+    A rank that found as many as are saved may have found some twice, but then there are enough."""
+    first: dict[Key, Candidate] = {}
+    for candidate in (one for part in found for one in part):
+        first.setdefault(candidate.key, candidate)
+    return list(first.values())[:MOST_SAVED]

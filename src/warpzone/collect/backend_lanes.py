@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.collect import lanes as native
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import TrainConfig
 from warpzone.config.backend import BackendConfig, ram_address
 from warpzone.env.backends.events import Event, say
@@ -34,10 +35,16 @@ class BackendGroup(native.LaneGroup):
     episodes start again."""
 
     def __init__(
-        self, backend: Lanes, driver: ThreadPoolExecutor, lanes: slice, *, pinned: bool
+        self,
+        backend: Lanes,
+        driver: ThreadPoolExecutor,
+        lanes: slice,
+        *,
+        first: int | None = None,
+        pinned: bool,
     ) -> None:
         # It has the methods of the engine's vector that training uses.
-        super().__init__(cast("_engine.Vector", backend), lanes, pinned=pinned)
+        super().__init__(cast("_engine.Vector", backend), lanes, first=first, pinned=pinned)
         self.backend = backend
         self._thread = driver
         self._step: Future[None] | None = None
@@ -131,9 +138,11 @@ def worker_settings(config: BackendConfig) -> WorkerSettings:
     )
 
 
-def make_backend_groups(config: TrainConfig, rom: bytes, *, pinned: bool) -> BackendGroups:
-    """The run's lanes. Each group has a thread that waits for it, so all groups can play."""
-    share = config.num_envs // config.groups
+def make_backend_groups(
+    config: TrainConfig, rom: bytes, *, pinned: bool, ranks: Ranks = ALONE
+) -> BackendGroups:
+    """The run's lanes, or this rank's of them. Each group has a thread that waits for it, so all
+    groups can play."""
     driver = ThreadPoolExecutor(config.groups, thread_name_prefix="backend")
     file = RomFile(rom)
     ram_x = RamX(
@@ -146,25 +155,24 @@ def make_backend_groups(config: TrainConfig, rom: bytes, *, pinned: bool) -> Bac
     with ExitStack() as undo:
         undo.callback(file.close)
         undo.callback(driver.shutdown)
-        for index in range(config.groups):
-            lanes = slice(index * share, (index + 1) * share)
+        for lanes, numbers in native.group_lanes(config, ranks):
             options = native.lane_options(config)
-            options = replace(options, stages=native.lane_stages(config, lanes))
+            options = replace(options, stages=native.lane_stages(config, numbers))
             spec = make_spec(
                 config.backend,
                 file,
                 options,
-                share,
+                lanes.stop - lanes.start,
                 ram_x=ram_x,
-                before=lanes.start,
+                before=numbers.start,
                 total=config.num_envs,
             )
             backend = open_lanes(
                 spec, worker_settings(config), sync=config.force_sync, report=events.add
             )
-            group = BackendGroup(backend, driver, lanes, pinned=pinned)
+            group = BackendGroup(backend, driver, lanes, first=numbers.start, pinned=pinned)
             undo.callback(group.close)
             groups.append(group)
-            group.reset(native.lane_seeds(config.seed, lanes))
+            group.reset(native.lane_seeds(config.seed, numbers))
         undo.pop_all()
     return BackendGroups(groups, driver, file, rom, events)

@@ -7,15 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from warpzone.collect.actor import Actor
 from warpzone.collect.cuts import Cuts
-from warpzone.collect.episodes import Episode, EpisodeLog
-from warpzone.collect.guide import Guide
+from warpzone.collect.episodes import Ended, Episode, EpisodeLog, in_order
+from warpzone.collect.guide import Guide, Tally
 from warpzone.collect.lanes import LaneGroup, Lanes, lane_seeds
 from warpzone.collect.own_reward import OwnReward
 from warpzone.collect.packing import pack, unpack
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.collect.store import Store
 from warpzone.collect.streams import generator
 from warpzone.collect.turn import Turn
@@ -40,30 +42,53 @@ class Collected(NamedTuple):
     summary: dict[str, float]
 
 
+class News(NamedTuple):
+    """What the other ranks must know of a rank's rollout, so that all explore as one."""
+
+    ended: list[Ended]
+    tally: Tally
+    #: Steps each lane is into its episode.
+    ages: NDArray[np.int64]
+    #: What the lanes did in the first steps, [stack, B]; empty if there is no archive.
+    actions: NDArray[np.int64]
+    #: Share of forced steps.
+    forced: float
+
+
 class Collector:
     """Drives the groups in turn: the engine plays one while the network decides for another."""
 
     def __init__(
-        self, config: TrainConfig, agent: Agent, groups: Lanes, device: torch.device
+        self,
+        config: TrainConfig,
+        agent: Agent,
+        groups: Lanes,
+        device: torch.device,
+        ranks: Ranks = ALONE,
     ) -> None:
-        """`groups` are closed with the collector."""
+        """`groups` are closed with the collector, and are this rank's. ranks: those of the thread
+        that collects."""
         self.config = config
         self.agent = agent
         self.groups = groups
         self.device = device
+        self._ranks = ranks
+        #: This rank's lanes, by their numbers in the run.
+        self.lanes = ranks.lanes(config.num_envs)
+        count = self.lanes.stop - self.lanes.start
         self.episodes = EpisodeLog(
-            config.num_envs,
+            count,
             time_limit=config.episode_timeout_steps,
             setbacks=config.end_on_setback,
             window=config.episode_window,
         )
-        self.guide = Guide(config, groups)
+        self.guide = Guide(config, groups, ranks)
         self._own_reward = OwnReward(config, groups) if config.own_reward else None
         self.clock = Clock()
         self.pulse = Pulse()
         self.actors = [Actor(config, agent, group.count, device) for group in groups]
         self._stores = [
-            Store(config, agent.spec.actions, device)
+            Store(config, agent.spec.actions, device, count)
             for _ in range(2 if config.overlap_collect else 1)
         ]
         self._turns = [
@@ -81,8 +106,7 @@ class Collector:
         if device.type == "cpu" and not config.overlap_collect:
             self.threads = acting_threads(agent, groups[0].count)
         self._sampling = generator(config.seed, "actions")
-        self._age = np.zeros(config.num_envs, np.int64)
-        self._counted = 0
+        self._age = np.zeros(count, np.int64)
         #: Button mask -> action; 0 for masks that are no action.
         self._action_of = np.zeros(256, np.int64)
         for action, mask in reversed(list(enumerate(action_table(config.actions).masks))):
@@ -143,23 +167,34 @@ class Collector:
         return self._rollout(store, state)
 
     def _tell_guide(self, store: Store) -> None:
-        """Results of the rollout: episodes that ended, and where the lanes are."""
-        count, self._counted = self.episodes.total - self._counted, self.episodes.total
-        ended = self.episodes.fresh[len(self.episodes.fresh) - count :]
+        """Results of the rollout, those of other ranks among them: episodes that ended, and where
+        the lanes are."""
         first = store.actions[: self.config.frame_stack] if self.config.archive_share else None
-        actions = np.zeros((0, 0), np.int64) if first is None else first.cpu().numpy()
-        if self.guide.forces:
-            self.guide.forced_share = float(store.forced.numpy().mean())
-        self.guide.after(ended, self._age, actions)
+        news = self._ranks.gather(
+            News(
+                ended=self.episodes.ended(),
+                tally=self.guide.tally(),
+                ages=self._age,
+                actions=np.zeros((0, 0), np.int64) if first is None else first.cpu().numpy(),
+                forced=float(store.forced.numpy().mean()) if self.guide.forces else 0.0,
+            )
+        )
+        ended = in_order(part.ended for part in news)
+        self.episodes.count(ended)
+        self.guide.forced_share = sum(part.forced for part in news) / len(news)
+        ages = np.concatenate([part.ages for part in news])
+        actions = np.concatenate([part.actions for part in news], 1)
+        self.guide.after([part.tally for part in news], ended, ages, actions)
 
     def _draw(self) -> Tensor | None:
-        """[T, B, A]: what the CPU samples actions with. Drawn for all lanes at once, so that a
-        lane's numbers do not depend on the grouping. The network's outputs can still differ in
-        the last bits between groupings, because the order of sums depends on the batch size."""
+        """[T, B, A]: what the CPU samples actions with. Drawn for all lanes of the run at once, so
+        that a lane's numbers do not depend on its group or rank. The network's outputs can still
+        differ in the last bits between groupings, because the order of sums depends on the batch
+        size."""
         if self.device.type == "cuda":
             return None
         shape = (self.config.rollout_steps, self.config.num_envs, self.agent.spec.actions)
-        return torch.rand(shape, generator=self._sampling)
+        return torch.rand(shape, generator=self._sampling)[:, self.lanes]
 
     def _receive(self, turn: Turn, step: int) -> None:
         """Waits for step `step`, and prepares the input of the next decision."""
@@ -196,7 +231,7 @@ class Collector:
     def _account(self, turn: Turn, step: int) -> None:
         """Stores the results of step `step`."""
         group = turn.group
-        ended = self.episodes.add(group)
+        ended = self.episodes.add(group, step)
         turn.rewards[step] = group.rewards
         turn.terminated[step] = group.terminated
         turn.truncated[step] = group.truncated
@@ -272,7 +307,7 @@ class Collector:
     def load_state_dict(self, state: Mapping[str, Any]) -> str:
         """Restores a saved state. Returns why all games start again, if they do."""
         self._sampling.set_state(state["sampling"])
-        count, reason = self.config.num_envs, "they were not saved"
+        count, reason = self.lanes.stop - self.lanes.start, "they were not saved"
         if "lanes" in state:
             try:
                 self._load_lanes(state)
@@ -283,10 +318,9 @@ class Collector:
         if reason:
             self._restart()
         else:
-            sums = {name: state["episodes"][name][:count] for name in sums}
+            sums = {name: state["episodes"][name][self.lanes] for name in sums}
             self.guide.starts.unplayed = False
         self.episodes.load_state_dict({**state["episodes"], **sums})
-        self._counted = self.episodes.total
         if "guide" in state:
             fits = self.guide.load_state_dict(state["guide"], anew=bool(reason))
             reason += "" if fits else "; the archive starts empty"
@@ -294,30 +328,33 @@ class Collector:
 
     @torch.no_grad()
     def _load_lanes(self, state: Mapping[str, Any]) -> None:
-        """Of more lanes than there are, the first ones."""
+        """This rank's lanes. Of more lanes than there are, the first ones."""
         lanes, count = unpack(state["lanes"]), self.config.num_envs
         if len(lanes) < count:
             raise ValueError(f"there are {len(lanes)} saved lanes, and {count} are needed")
+        own = lanes[self.lanes]
+        actors = {name: part[self.lanes] for name, part in state["actors"].items()}
         for group, actor in self._pairs():
             for name, part in actor.kept().items():
-                fitting(state["actors"][name][group.lanes], part)
-        self._history = fitting(state["history"][:, :count], self._history).to(
+                fitting(actors[name][group.lanes], part)
+        self._history = fitting(state["history"][:, self.lanes], self._history).to(
             self.device, copy=True
         )
         for group, actor in self._pairs():
-            group.load(lanes[group.lanes])
+            group.load(own[group.lanes])
             for name, part in actor.kept().items():
-                part.copy_(state["actors"][name][group.lanes])
+                part.copy_(actors[name][group.lanes])
             group.frames.copy_(actor.frame)
             actor.starts.copy_(actor.fresh)
-        self._age[:] = state["age"][:count].numpy()
+        self._age[:] = state["age"][self.lanes].numpy()
         if self._own_reward is not None and "infos" in state:
-            self._own_reward.load_state_dict(state["infos"])
+            self._own_reward.load_state_dict(state["infos"][self.lanes])
 
     def _restart(self) -> None:
         """Restarts every game, and drops the restored state of lanes."""
         for group, actor in self._pairs():
-            group.reset(lane_seeds(self.config.seed, group.lanes))
+            numbers = slice(group.first, group.first + group.count)
+            group.reset(lane_seeds(self.config.seed, numbers))
             actor.frame.copy_(group.frames)
             actor.fresh.fill_(True)
             actor.starts.fill_(True)

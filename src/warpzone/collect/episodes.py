@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from heapq import merge
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +36,21 @@ class Episode:
     restart: int = 0
 
 
+class Ended(NamedTuple):
+    """An episode, and the step of the rollout that ended it: the order in which they count."""
+
+    step: int
+    lane: int
+    episode: Episode
+
+
+def in_order(ranks: Iterable[list[Ended]]) -> list[Episode]:
+    """The episodes of all ranks as one process would have seen them end."""
+    return [ended.episode for ended in merge(*ranks, key=lambda ended: ended[:2])]
+
+
 class EpisodeLog:
-    """Running sums of every lane, and the recent episodes."""
+    """Running sums of this rank's lanes, and the recent episodes of all ranks."""
 
     def __init__(
         self, lanes: int, *, time_limit: int = 0, setbacks: bool = False, window: int = 500
@@ -50,24 +65,43 @@ class EpisodeLog:
         self.restarted: deque[Episode] = deque(maxlen=window)
         self.stages: dict[int, deque[Episode]] = defaultdict(lambda: deque(maxlen=STAGE_WINDOW))
         self.total = 0
+        #: Counted, and not taken yet.
         self.fresh: list[Episode] = []
+        #: Ended in this rollout, and not counted yet.
+        self._ended: list[Ended] = []
         self._time_limit = time_limit
 
-    def add(self, group: LaneGroup) -> NDArray[np.bool_]:
-        """Counts one step of a group; returns which of its lanes ended."""
+    def add(self, group: LaneGroup, step: int = 0) -> NDArray[np.bool_]:
+        """Adds one step of a group, the rollout's `step`-th; returns which of its lanes ended."""
         ended = group.terminated | group.truncated
         self.returns[group.lanes] += group.rewards
         self.steps[group.lanes] += 1
         for index in ended.nonzero()[0].tolist():
-            self._close(group, index)
+            self._close(group, index, step)
         return ended
 
+    def ended(self) -> list[Ended]:
+        """Episodes that ended here and have not been counted: all ranks count them together."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def count(self, episodes: Iterable[Episode]) -> None:
+        """Counts episodes of all ranks, in their order."""
+        for episode in episodes:
+            if episode.restart:
+                self.restarted.append(episode)
+            else:
+                self.recent.append(episode)
+                self.stages[episode.stage].append(episode)
+            self.fresh.append(episode)
+            self.total += 1
+
     def take(self) -> list[Episode]:
-        """Episodes that ended since the last call."""
+        """Episodes counted since the last call."""
         fresh, self.fresh = self.fresh, []
         return fresh
 
-    def _close(self, group: LaneGroup, index: int) -> None:
+    def _close(self, group: LaneGroup, index: int, step: int) -> None:
         lane = group.lanes.start + index
         info = group.final_info[index]
         if group.terminated[index]:
@@ -77,7 +111,7 @@ class EpisodeLog:
         else:
             reason = "stagnation"
         episode = Episode(
-            lane=lane,
+            lane=group.first + index,
             stage=int(info[COLUMN["start_stage"]]),
             start_delay=int(info[COLUMN["start_delay"]]),
             episode_return=float(self.returns[lane]),
@@ -88,13 +122,7 @@ class EpisodeLog:
         )
         self.returns[lane] = 0.0
         self.steps[lane] = 0
-        if episode.restart:
-            self.restarted.append(episode)
-        else:
-            self.recent.append(episode)
-            self.stages[episode.stage].append(episode)
-        self.fresh.append(episode)
-        self.total += 1
+        self._ended.append(Ended(step, episode.lane, episode))
 
     def _end(self, info: NDArray[np.int32]) -> str:
         """Why the game itself ended an episode."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from warpzone.collect.archive import Archive
 from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import Episode
 from warpzone.collect.lanes import LaneGroup, Lanes, reward_schedule
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.collect.starts import Starts
 from warpzone.collect.ways import Ways
 from warpzone.config import TrainConfig
@@ -21,18 +22,26 @@ STEPS = SHAPING_FIELDS.index("env_shaping_steps")
 FAILURES = "env_shaping_parse_fail"
 
 
+class Tally(NamedTuple):
+    """Counters of a rank's lanes: what rewards were made of, and failures handled."""
+
+    shaping: dict[str, float]
+    failures: dict[str, float]
+
+
 class Guide:
     """All settings of lanes that change during a run. They depend only on the global step, the
-    episodes played and the checkpointed state."""
+    episodes played and the checkpointed state, so that they are the same on every rank."""
 
-    def __init__(self, config: TrainConfig, groups: Lanes) -> None:
+    def __init__(self, config: TrainConfig, groups: Lanes, ranks: Ranks = ALONE) -> None:
         self.config = config
         self.groups: Sequence[LaneGroup] = groups
         self._counters = groups.counters
+        self._handled: dict[str, float] = {}
         self.schedule = reward_schedule(config)
         self.starts = Starts(config, groups.rom, groups.native)
         self.curriculum = Curriculum(config)
-        self.archive = Archive(config)
+        self.archive = Archive(config, ranks)
         self.ways = Ways(config, groups)
         self._weights: RewardWeights = self.schedule.weights
         self._global_step = 0
@@ -71,12 +80,22 @@ class Guide:
         if self.config.search_steps:
             self.ways.apply(self.groups, self.archive.weights())
 
-    def after(
-        self, ended: Sequence[Episode], ages: NDArray[np.int64], actions: NDArray[np.int64]
-    ) -> None:
-        """After the rollout; `Archive.look` says what the arrays are."""
+    def tally(self) -> Tally:
+        """The counters of this rank's lanes since the last call."""
         sums = np.sum([group.vector.take_shaping() for group in self.groups], axis=0).tolist()
-        self._row = dict(zip(SHAPING_FIELDS, sums, strict=True))
+        return Tally(dict(zip(SHAPING_FIELDS, sums, strict=True)), self._counters())
+
+    def after(
+        self,
+        tallies: Sequence[Tally],
+        ended: Sequence[Episode],
+        ages: NDArray[np.int64],
+        actions: NDArray[np.int64],
+    ) -> None:
+        """After the rollout, with what all ranks counted; `Archive.look` says what the arrays
+        are."""
+        self._row = _added([tally.shaping for tally in tallies])
+        self._handled = _added([tally.failures for tally in tallies])
         self._failures += self._row[FAILURES]
         updates = self._updates
         self.starts.after(self.groups, updates, self._row["env_distance_delta_sum"])
@@ -99,7 +118,7 @@ class Guide:
         row[FAILURES] = self._failures
         row["forced_share"] = self.forced_share
         row["env_shaping_last_scale"] = self._weights.scale
-        row |= self._counters()
+        row |= self._handled
         row |= self.starts.metrics(self._updates)
         if self.curriculum.active:
             row |= self.curriculum.metrics()
@@ -136,3 +155,8 @@ class Guide:
             self.archive.clear()
             return False
         return True
+
+
+def _added(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The sums of counters, name by name."""
+    return {name: sum(part[name] for part in parts) for name in parts[0]}

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from warpzone import _engine
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import TrainConfig
 from warpzone.config.reward import RewardConfig
 from warpzone.env.options import STATUS_BAR_LINES, Options
@@ -102,11 +103,16 @@ def lane_options(config: TrainConfig, **changes: Any) -> Options:
 class LaneGroup:
     """Some lanes with the arrays of their results. At most one step is in progress."""
 
-    def __init__(self, vector: _engine.Vector, lanes: slice, *, pinned: bool) -> None:
+    def __init__(
+        self, vector: _engine.Vector, lanes: slice, *, first: int | None = None, pinned: bool
+    ) -> None:
+        """lanes: its lanes among those of this rank; first: the number of the first of them in the
+        run, which is the same unless there are other ranks."""
         count = vector.num_lanes
         _, height, width = vector.obs_shape
         self.vector = vector
         self.lanes = lanes
+        self.first = lanes.start if first is None else first
         self.count = count
         #: Newest frame of each lane, ready to be copied to the device.
         self.frames = torch.empty((count, height, width), dtype=torch.uint8, pin_memory=pinned)
@@ -202,43 +208,55 @@ def make_groups(
     rom: bytes,
     native: _engine.NativeProgram | None,
     device: torch.device,
+    ranks: Ranks = ALONE,
 ) -> Lanes:
-    """The run's lanes. The groups share the engine's threads, which step them in the order in
-    which they were started: the end of one group's step is the beginning of the next one's.
+    """The run's lanes, or this rank's of them. The groups share the engine's threads, which step
+    them in the order in which they were started: the end of one group's step is the beginning of
+    the next one's.
 
     device: where the network decides."""
     beside_gpu = device.type == "cuda"
     if config.backend != "native":
         from warpzone.collect.backend_lanes import make_backend_groups
 
-        return make_backend_groups(config, rom, pinned=beside_gpu)
-    share = config.num_envs // config.groups
+        return make_backend_groups(config, rom, pinned=beside_gpu, ranks=ranks)
+    cores = max(1, _cores() // ranks.local_size)
     # A core is left to the thread that launches and accounts: the engine waits for it.
-    free = max(1, _cores() - 1) if beside_gpu else _cores()
-    threads = _engine.Threads(min(config.num_threads or free, config.num_envs))
+    free = max(1, cores - 1) if beside_gpu else cores
+    own = ranks.lanes(config.num_envs)
+    threads = _engine.Threads(min(config.num_threads or free, own.stop - own.start))
     groups: list[LaneGroup] = []
     with ExitStack() as undo:
-        for index in range(config.groups):
-            lanes = slice(index * share, (index + 1) * share)
+        for lanes, numbers in group_lanes(config, ranks):
             options = lane_options(config)
-            options = replace(options, stages=lane_stages(config, lanes))
+            options = replace(options, stages=lane_stages(config, numbers))
             vector = options.make_vector(
                 rom,
-                share,
+                lanes.stop - lanes.start,
                 autoreset=_engine.Autoreset.SAME_STEP,
                 native=native,
                 num_threads=threads,
             )
-            group = LaneGroup(vector, lanes, pinned=beside_gpu)
+            group = LaneGroup(vector, lanes, first=numbers.start, pinned=beside_gpu)
             undo.callback(group.close)
             groups.append(group)
-            group.reset(lane_seeds(config.seed, lanes))
+            group.reset(lane_seeds(config.seed, numbers))
         undo.pop_all()
     return Lanes(groups, rom, native)
 
 
+def group_lanes(config: TrainConfig, ranks: Ranks) -> list[tuple[slice, slice]]:
+    """The lanes of each group: their places among this rank's lanes, and their numbers in the
+    run."""
+    own = ranks.lanes(config.num_envs)
+    share = (own.stop - own.start) // config.groups
+    places = [slice(index * share, (index + 1) * share) for index in range(config.groups)]
+    return [(p, slice(own.start + p.start, own.start + p.stop)) for p in places]
+
+
 def lane_seeds(seed: int, lanes: slice) -> list[int]:
-    """A 64-bit seed for each lane; it depends on the lane's index in the run, not on its group."""
+    """A 64-bit seed for each lane; it depends on the lane's number in the run, not on its group or
+    rank."""
     words = np.random.SeedSequence(seed).generate_state(lanes.stop, np.uint64)
     return [int(word) for word in words[lanes]]
 

@@ -48,7 +48,8 @@ class OwnReward:
         self._function: RewardFunction = found
         self._groups = groups
         #: The infos that lanes had before the step that is played.
-        self._before = np.zeros((config.num_envs, len(COLUMN)), np.int32)
+        lanes = sum(group.count for group in groups)
+        self._before = np.zeros((lanes, len(COLUMN)), np.int32)
         self.restart()
 
     def restart(self) -> None:
@@ -86,8 +87,8 @@ class OwnReward:
         return torch.from_numpy(self._before.copy())
 
     def load_state_dict(self, saved: Tensor) -> None:
-        """Restores `state_dict`; of more lanes than there are, the first ones."""
-        self._before[:] = saved[: len(self._before)].numpy()
+        """Restores `state_dict`."""
+        self._before[:] = saved.numpy()
 
 
 def _columns(rows: NDArray[np.int32]) -> Infos:

@@ -11,8 +11,12 @@ class Store:
     """Memory for one rollout, used again and again. What arrives with every step of the engine is
     kept on the host and moved to the device once."""
 
-    def __init__(self, config: TrainConfig, actions: int, device: torch.device) -> None:
-        steps, lanes, stack = config.rollout_steps, config.num_envs, config.frame_stack
+    def __init__(
+        self, config: TrainConfig, actions: int, device: torch.device, lanes: int | None = None
+    ) -> None:
+        """lanes: those of this rank, if there are others."""
+        steps, stack = config.rollout_steps, config.frame_stack
+        lanes = config.num_envs if lanes is None else lanes
         pinned = device.type == "cuda"
         self.frames = torch.zeros(
             (steps + stack, lanes, *config.picture), dtype=torch.uint8, device=device

@@ -38,6 +38,11 @@ def _batches(config: TrainConfig) -> Iterator[Refusal]:
         "change --num-envs or --groups",
     )
     yield (
+        config.num_envs % (config.ranks * config.groups) != 0,
+        f"{config.num_envs} lanes do not divide into {config.groups} groups on each of "
+        f"{config.ranks} ranks; change --num-envs, --groups or --devices",
+    )
+    yield (
         batch % config.minibatch != 0,
         f"a rollout of {config.num_envs} x {config.rollout_steps} = {batch} steps does not "
         f"divide into minibatches of {config.minibatch}",

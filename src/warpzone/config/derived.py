@@ -23,6 +23,7 @@ from warpzone.config.plugins import PluginConfig
 from warpzone.config.replay import ReplayConfig
 from warpzone.config.reward import RewardConfig
 from warpzone.config.run import RunConfig
+from warpzone.config.scale import ScaleConfig
 from warpzone.config.starts import StartConfig
 from warpzone.config.video import VideoConfig
 
@@ -42,6 +43,7 @@ class Derived(
     AdaptiveConfig,
     CheckpointConfig,
     DashboardConfig,
+    ScaleConfig,
     RunConfig,
     BudgetConfig,
     OptimisationConfig,

@@ -28,6 +28,7 @@ __all__ = [
     "clears",
     "evaluate",
     "evaluate_cases",
+    "training_cases",
 ]
 
 #: More than the game's own clock allows, so that only the game ends an episode.
@@ -57,9 +58,7 @@ def evaluate(
     """Plays every stage from every start delay with the policies. The same agent gives the same
     outcomes every time, however many lanes are played together. `each_step` is called often; an
     exception ends the evaluation."""
-    # The whole game is judged by its first stage, which every game starts with.
-    played = parse_stages(stages or config.stages) or (0,)
-    cases = make_cases(played, policies, delays)
+    cases = make_cases(_stages(stages or config.stages), policies, delays)
     return evaluate_cases(
         agent,
         config,
@@ -71,6 +70,16 @@ def evaluate(
         together=together,
         each_step=each_step,
     )
+
+
+def training_cases(config: TrainConfig) -> list[Case]:
+    """The episodes of an evaluation in training."""
+    return make_cases(_stages(config.stages), POLICIES, DELAYS)
+
+
+def _stages(stages: str) -> tuple[int, ...]:
+    # The whole game is judged by its first stage, which every game starts with.
+    return parse_stages(stages) or (0,)
 
 
 def evaluate_cases(

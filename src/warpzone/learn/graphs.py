@@ -37,14 +37,15 @@ class OptimiserSteps:
         self._updater = updater
         self._counters = counters
         self.enabled = enabled
-        self._recorded: dict[int, Callable[[], None]] = {}
+        self._recorded: dict[tuple[int, str], Callable[[], None]] = {}
 
-    def run(self, place: Tensor, step: Callable[[], None]) -> None:
-        """One step. All it reads must lie where it lay when `place` was seen first."""
+    def run(self, place: Tensor, step: Callable[[], None], name: str = "") -> None:
+        """One step, or the part of it that has a name. All it reads must lie where it lay when
+        `place` was seen first."""
         if not self.enabled:
             step()
             return
-        key = place.data_ptr()
+        key = place.data_ptr(), name
         if key not in self._recorded:
             self._recorded[key] = self._record(step)
         self._recorded[key]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from warpzone.algo.optim import Updater, make_optimizer, set_learning_rate
 from warpzone.algo.returns import Returns
 from warpzone.algo.schedules import Anneal, Schedule
 from warpzone.algo.table import ALGORITHMS
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import TrainConfig
 from warpzone.data.types import Rollout
 from warpzone.health.pulse import Pulse
@@ -24,6 +25,7 @@ from warpzone.learn.batches import Batches, LaneBatches, Network, StepBatches
 from warpzone.learn.graphs import Kept, OptimiserSteps
 from warpzone.learn.orders import Orders
 from warpzone.learn.replaying import Replaying
+from warpzone.learn.together import Together
 from warpzone.model.agent import Agent
 from warpzone.model.cpu import keep_freed_memory
 
@@ -50,8 +52,15 @@ class LearningError(RuntimeError):
 class Learner:
     """Updates one agent from rollouts, once or several times each."""
 
-    def __init__(self, config: TrainConfig, agent: Agent, device: torch.device) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        agent: Agent,
+        device: torch.device,
+        ranks: Ranks = ALONE,
+    ) -> None:
         self.config = config
+        self._ranks = ranks
         self.algorithm = ALGORITHMS[config.algo](config)
         self.agent = agent
         self.device = device
@@ -82,11 +91,11 @@ class Learner:
         self.network = Network(config, agent, device)
         self.pulse = Pulse()
         self.replaying = Replaying(config, agent, device) if config.per else None
-        self._entropy_bonus = torch.zeros((), device=device)
+        self.entropy_bonus = torch.zeros((), device=device)
         self._stop = torch.zeros((), dtype=torch.bool, device=device)
-        self._kl = torch.zeros((), device=device)
-        self._sums = torch.zeros(len(STATISTICS), device=device)
-        self._replayed_sums = torch.zeros_like(self._sums)
+        self.kl = torch.zeros((), device=device)
+        self.sums = torch.zeros(len(STATISTICS), device=device)
+        self._replayed_sums = torch.zeros_like(self.sums)
         self._orders = Orders(config.seed, device)
         #: Blocking event, no busy-wait: the core stays free for the engine.
         self._waiting: torch.cuda.Event | None = None
@@ -99,7 +108,10 @@ class Learner:
         if config.whole_lanes:
             self._piece = max(1, config.minibatch // config.rollout_steps)
         self._index = torch.zeros(self._piece * config.grad_accum, dtype=torch.int64, device=device)
-        counters = [self._sums, self._stop, self._kl]
+        #: Optimiser steps with other ranks; None without them.
+        self._together = Together(config, ranks, self, even=self._graphs) if ranks.grouped else None
+        counters = [self.sums, self._stop, self.kl]
+        counters += self._together.tensors() if self._together is not None else []
         self._steps = OptimiserSteps(self.updater, counters, enabled=self._graphs)
 
     # --- one update -----------------------------------------------------------------------------
@@ -109,9 +121,9 @@ class Learner:
         rate = self.learning_rate(progress) * self.adaptive.lr_scale
         bonus = self.entropy(progress) * self.adaptive.entropy_scale
         set_learning_rate(self.optimizer, rate)
-        self._entropy_bonus.fill_(bonus)
+        self.entropy_bonus.fill_(bonus)
         self._stop.zero_()
-        self._sums.zero_()
+        self.sums.zero_()
         self._replayed_sums.zero_()
         self._learn(rollout)
         if self.replaying is not None:
@@ -130,7 +142,9 @@ class Learner:
                 f"the loss or its gradient was not finite {report.skipped_in_a_row} times in a "
                 "row; lower --lr or --clip-grad"
             )
-        row = _means(self._sums)
+        # The losses of minibatches are sums over ranks; their number is the same on each.
+        self._ranks.sum(self.sums[:-1])
+        row = _means(self.sums)
         if self.replaying is not None:
             replayed = _means(self._replayed_sums)
             row |= {f"replay_{name}": replayed[name] for name in REPLAY_STATISTICS}
@@ -176,20 +190,39 @@ class Learner:
             returns = Returns(*(self._rows[name] for name in Returns._fields))
         kind = LaneBatches if self.config.whole_lanes else StepBatches
         batches = kind(self.network, rollout, returns)
+        if self._together is not None:
+            self._learn_together(self._together, rollout, batches)
+            return
 
         def step() -> None:
-            self._optimise(batches, torch.split(self._index, self._piece), self._sums)
+            self._optimise(batches, torch.split(self._index, self._piece), self.sums)
 
         self._pass_over(rollout, batches.total, step)
 
+    def _learn_together(self, together: Together, rollout: Rollout, batches: Batches) -> None:
+        """The same with other ranks, which each have a share of every minibatch."""
+        step = together.step(batches, rollout.length if self.config.whole_lanes else 1)
+        for order in self._passes(together.shares.total(batches.total)):
+            for index in torch.split(order, together.piece * self.config.grad_accum):
+                step.take(index)
+                self._steps.run(rollout.frames, step.survey, "survey")
+                self._ranks.sum(together.counts)
+                self._steps.run(rollout.frames, step.differentiate, "differentiate")
+                self._ranks.sum(together.bucket.flat)
+                self._steps.run(rollout.frames, step.apply, "apply")
+
     def _pass_over(self, rollout: Rollout, total: int, step: Callable[[], None]) -> None:
         """Optimiser steps over all `total` parts of a rollout, in a new order each time."""
-        for epoch in range(self.config.epochs):
-            order = self._orders.draw(epoch, total)
+        for order in self._passes(total):
             for index in torch.split(order, len(self._index)):
                 self._index.copy_(index)
                 self._augment(torch.split(self._index, self._piece))
                 self._steps.run(rollout.frames, step)
+
+    def _passes(self, total: int) -> Iterator[Tensor]:
+        """The orders of passes over `total` parts, until the policy has moved far enough."""
+        for epoch in range(self.config.epochs):
+            yield self._orders.draw(epoch, total)
             if self._stopped():
                 break
 
@@ -249,14 +282,14 @@ class Learner:
         errors = []
         for index, change in zip(pieces, changes, strict=True):
             batch = batches.batch(index, change)._replace(whole=whole)
-            losses = self.algorithm.loss(batch, self._entropy_bonus)
+            losses = self.algorithm.loss(batch, self.entropy_bonus)
             self.updater.backward(losses.total)
             with torch.no_grad():
-                self._kl += losses.approx_kl
+                self.kl += losses.approx_kl
                 sums[:-1] += torch.stack([*losses[:-1]]).detach()
             errors.append(losses.errors)
         sums[-1] += 1
-        self._step()
+        self.step()
         return errors
 
     @torch.no_grad()
@@ -277,15 +310,15 @@ class Learner:
             over = moments(torch.cat(found), free)
         return Whole(steps=free.numel(), free=free.sum().clamp(min=1), moments=over)
 
-    def _step(self) -> None:
+    def step(self) -> None:
         """One step with the gradients gathered, unless the policy has moved far enough."""
         veto = None
         if self.config.target_kl > 0:
-            self._stop |= self._kl > self.config.target_kl
+            self._stop |= self.kl > self.config.target_kl
             veto = self._stop
         self.updater.step(veto)
         self.pulse.beat()
-        self._kl.zero_()
+        self.kl.zero_()
 
 
 def _means(sums: Tensor) -> dict[str, float]:

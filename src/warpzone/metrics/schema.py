@@ -42,6 +42,7 @@ FIELDS: tuple[Field, ...] = (
         ("env_frames_per_sec", "The same in frames: steps a second times `--frame-skip`.", ""),
         ("updates_per_sec", "Updates a second.", ""),
         ("policy_lag", "Updates between the policy that played and the one that learns from it.", "Above 1 with `--overlap-collect`, above 0 without."),
+        ("communication_time_share", "Share of the update that rank 0 spent in exchanges with other ranks, its waits for them included.", "Above 0.3: the ranks are uneven, the network between them is slow, or there is too little to learn on each."),
         ("model_compiled", "1 if `torch.compile` is in use.", "0 with `--compile`."),
         whole=("update", "global_step", "policy_lag", "model_compiled"),
     ),

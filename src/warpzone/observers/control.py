@@ -56,15 +56,16 @@ class ControlObserver(Observer):
         self._schedules = {"lr": run.learner.learning_rate, "entropy": run.learner.entropy}
         for name, value in list(self.overrides.items()):
             self._override(run, name, value)
-        # Old commands were meant for an earlier process.
-        control.take(run.folder.path)
+        if run.ranks.leads:
+            # Old commands were meant for an earlier process.
+            control.take(run.folder.path)
         self._say_state(run)
 
     def between(self, run: ObservedRun, progress: Progress) -> None:
         self._obey(run, progress)
         if self.paused:
             run.pulse.enter(PAUSED)
-        while self.paused and not (run.stopping or run.interrupt):
+        while self.paused and not run.ranks.most(bool(run.stopping or run.interrupt)):
             began = time.perf_counter()
             time.sleep(POLL)
             self._obey(run, progress)
@@ -81,7 +82,8 @@ class ControlObserver(Observer):
 
     # --- commands -------------------------------------------------------------------------------
     def _obey(self, run: ObservedRun, progress: Progress) -> None:
-        commands, refused = control.take(run.folder.path)
+        # Rank 0 has the inbox, and every rank obeys.
+        commands, refused = run.ranks.told(lambda: control.take(run.folder.path))
         for sentence in refused:
             progress.say(f"[control][warn] refused: {sentence}")
         self._waiting.extend(commands)
@@ -155,7 +157,9 @@ class ControlObserver(Observer):
 
     # --- videos ---------------------------------------------------------------------------------
     def _start_video(self, run: ObservedRun, command: Command) -> None:
-        """Training continues; the answer follows when the video is ready."""
+        """Training continues; the answer follows when the video is ready. Rank 0 makes it."""
+        if not run.ranks.leads:
+            return
         if self._maker.making is not None:
             raise CommandError("a video is being made already")
         path = run.folder.path / VIDEOS / f"update_{run.global_update:07d}.mp4"
@@ -177,10 +181,13 @@ class ControlObserver(Observer):
     # --- what others read -----------------------------------------------------------------------
     def _answer(self, run: ObservedRun, command: Command, result: str, message: str) -> None:
         where = {"update": run.global_update, "global_step": run.global_step}
-        control.answer(run.folder.path, command, result, message, **where)
+        if run.ranks.leads:
+            control.answer(run.folder.path, command, result, message, **where)
 
     def _say_state(self, run: ObservedRun, doing: str = "", **more: Any) -> None:
         self._written = time.monotonic()
+        if not run.ranks.leads:
+            return
         state = {
             "doing": doing or ("paused" if self.paused else "running"),
             "paused": self.paused,

@@ -50,3 +50,8 @@ def _own(name: str, config: TrainConfig) -> Observer:
     except TypeError as error:
         raise ConfigError(f"the observer {name} cannot be made: {error}") from error
     return made
+
+
+def make_followers(config: TrainConfig) -> list[Observer]:
+    """Of ranks other than the first: they obey the same commands, and show nothing."""
+    return [ControlObserver()]

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     import torch
 
     from warpzone.collect.collector import Collected, Collector
+    from warpzone.collect.ranks import Ranks
     from warpzone.config import TrainConfig
     from warpzone.eval.evaluate import Outcome
     from warpzone.health.pulse import Pulse
@@ -49,6 +50,10 @@ class ObservedRun(Protocol):
     def collector(self) -> Collector: ...
     @property
     def pulse(self) -> Pulse: ...
+    @property
+    def ranks(self) -> Ranks:
+        """The processes that the run is made of; this one is among them."""
+
     @property
     def outcomes(self) -> list[Outcome]:
         """Of the last evaluation."""

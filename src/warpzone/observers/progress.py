@@ -134,6 +134,16 @@ def _clock(seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
+class Unseen(Progress):
+    """The display of a rank that does not lead: nothing."""
+
+    def update(self, row: dict[str, Any]) -> None:
+        """Shows nothing."""
+
+    def say(self, text: str) -> None:
+        """Says nothing."""
+
+
 def line(row: dict[str, Any], max_time: float = 0.0) -> str:
     """An update in one line; with the time of a run that has a budget of so many minutes."""
     time_spent = f"time={_clock(row['seconds'])}/{_clock(max_time * 60)} " if max_time else ""

@@ -60,7 +60,7 @@ class WallObserver(Observer):
 def write_wall(run: ObservedRun, collected: Collected, lanes: int, steps: int, number: int) -> None:
     """The last `steps` steps of a rollout, of lanes spread over the run."""
     rollout, config = collected.rollout, run.config
-    chosen = _spread(config.num_envs, lanes)
+    chosen = _spread(rollout.lanes, lanes)
     fits = MOST_PIXELS // (len(chosen) * prod(config.picture))
     steps = max(1, min(steps, rollout.length, fits))
     first = rollout.length - steps

@@ -12,6 +12,7 @@ from warpzone.config.dashboard import DashboardConfig
 from warpzone.config.health import HealthConfig
 from warpzone.config.metrics import MetricsConfig
 from warpzone.config.plugins import PluginConfig
+from warpzone.config.scale import ScaleConfig
 from warpzone.config.video import VideoConfig
 
 #: Settings of the network: weights of other settings do not fit, or mean something else.
@@ -30,6 +31,7 @@ FREE_SECTIONS = (
     MetricsConfig,
     HealthConfig,
     PluginConfig,
+    ScaleConfig,
 )
 FREE = {
     *("run_name", "runs_dir", "eval_interval", "log_interval", "device", "num_threads", "rom"),

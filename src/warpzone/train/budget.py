@@ -6,6 +6,7 @@ import math
 import os
 import time
 
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import ConfigError, TrainConfig
 
 #: A longer run on a CPU is more often a mistake than intended.
@@ -19,9 +20,10 @@ class EndlessError(ConfigError):
 class Budget:
     """Counts steps, updates, time and GPU time, those of earlier sessions of the run included."""
 
-    def __init__(self, config: TrainConfig, *, on_gpu: bool) -> None:
+    def __init__(self, config: TrainConfig, *, on_gpu: bool, ranks: Ranks = ALONE) -> None:
         self._config = config
         self._on_gpu = on_gpu
+        self._ranks = ranks
         self.max_steps = config.max_steps
         self.global_step = 0
         self.global_update = 0
@@ -56,10 +58,10 @@ class Budget:
         self.global_update += 1
 
     def charge(self) -> None:
-        """Adds the time since the last call, if it was a GPU's."""
+        """Adds the time since the last call, if it was that of GPUs."""
         now = time.perf_counter()
         if self._on_gpu:
-            self.gpu_seconds += now - self._charged
+            self.gpu_seconds += (now - self._charged) * self._ranks.size
         self._charged = now
 
     def spent(self, ahead: int = 0) -> bool:
@@ -81,11 +83,12 @@ class Budget:
             return steps
         return min(steps, max(0.0, self._config.max_time * 60 - self.seconds))
 
-    def refuse_endless(self, rate: float) -> None:
+    def refuse_endless(self, rate_here: float) -> None:
         """Called after the second update, when the speed is known: refuses a run of days on the
         CPU."""
         if self.global_update != 2 or self._on_gpu:
             return
+        rate = self._ranks.told(lambda: rate_here)
         hours = self.left(rate) / 3600
         if hours > CPU_HOURS and os.environ.get("MARIO_ALLOW_CPU_AUTO") != "1":
             raise EndlessError(

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Callable
 
 from warpzone._engine import NativeProgram
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import TrainConfig
-from warpzone.eval.evaluate import Outcome, clears, evaluate
+from warpzone.eval.evaluate import Outcome, clears, evaluate, evaluate_cases, training_cases
 from warpzone.model.agent import Agent
 from warpzone.observers.progress import Progress
 from warpzone.run.folder import RunFolder
@@ -28,6 +29,7 @@ class Evaluator:
         native: NativeProgram | None,
         *,
         each_step: Callable[[], None],
+        ranks: Ranks = ALONE,
     ) -> None:
         """each_step: called often while episodes are played; an exception ends the evaluation."""
         self._config = config
@@ -35,6 +37,7 @@ class Evaluator:
         self._folder = folder
         self._game = rom, native
         self._each_step = each_step
+        self._ranks = ranks
         #: Of the last evaluation, and the step it was made at.
         self.outcomes: list[Outcome] = []
         self.evaluated_at = -1
@@ -72,10 +75,8 @@ class Evaluator:
         """Plays all episodes, keeps the weights, and the best ones beside them. `tell` is called
         with the outcomes, unless an earlier session of the run has made this evaluation."""
         step = self._budget.global_step
-        known = self._recall(step)
-        self.outcomes = known or evaluate(
-            agent, self._config, *self._game, each_step=self._each_step
-        )
+        known = self._ranks.told(lambda: self._recall(step))
+        self.outcomes = known or self._play(agent)
         self.evaluated_at = step
         if self.due(step):
             self.next_eval = self._upcoming()
@@ -93,6 +94,17 @@ class Evaluator:
         if count > self.best_clears:
             self.best_clears, self.best_update = count, self._budget.global_update
             self._folder.save_weights(BEST, agent, meta)
+
+    def _play(self, agent: Agent) -> list[Outcome]:
+        """Every rank plays some of the episodes, and gets the outcomes of all."""
+        ranks = self._ranks
+        if ranks.size == 1:
+            return evaluate(agent, self._config, *self._game, each_step=self._each_step)
+        cases = training_cases(self._config)
+        own = cases[ranks.rank :: ranks.size]
+        played = evaluate_cases(agent, self._config, *self._game, own, each_step=self._each_step)
+        parts = ranks.gather(played)
+        return [parts[case % ranks.size][case // ranks.size] for case in range(len(cases))]
 
     def _upcoming(self) -> int:
         every = self._config.eval_interval

@@ -6,10 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from warpzone import rom
 from warpzone.collect.collector import Collected, Collector
 from warpzone.collect.lanes import make_groups
+from warpzone.collect.ranks import ALONE, Ranks
+from warpzone.collect.streams import stream_seed
 from warpzone.config import TrainConfig
 from warpzone.eval.evaluate import Outcome
 from warpzone.health.pulse import Pulse
@@ -27,6 +32,7 @@ from warpzone.train.device import choose_device, prepare_device
 from warpzone.train.drivers import Driver, Overlapped, Serial
 from warpzone.train.evaluator import Evaluator
 from warpzone.train.initial import load_initial
+from warpzone.train.joining import open_folder
 from warpzone.train.policies import Policies
 from warpzone.train.recorder import Recorder
 from warpzone.train.saving import Saver
@@ -54,14 +60,16 @@ class Run:
         *,
         start: Start | None = None,
         interrupt: Stop | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         """start: what it resumes from; interrupt: set by signals, ends the run after the current
-        update."""
+        update; ranks: the processes that it is made of."""
         self.config = config
+        self.ranks = ranks
         self.observers = tuple(observers)
         self.interrupt = interrupt if interrupt is not None else Stop()
         self.device = choose_device(config)
-        self.budget = Budget(config, on_gpu=self.device.type == "cuda")
+        self.budget = Budget(config, on_gpu=self.device.type == "cuda", ranks=ranks)
         check_compiler(config, self.device)
         prepare_device(self.device)
         self.rom = rom.find(config.rom)
@@ -69,8 +77,8 @@ class Run:
         self.policies = Policies(config, self.device)
         start = start if start is not None else Start()
         #: The agent whose weights it starts with; empty without --init.
-        self.begun_with = load_initial(self.policies.agent, config) if not start.checkpoint else {}
-        self.learner = Learner(config, self.policies.agent, self.device)
+        self.begun_with = self._initial() if not start.checkpoint else {}
+        self.learner = Learner(config, self.policies.agent, self.device, ranks)
         #: Phase and progress, for observers.
         self.pulse = self.learner.pulse = Pulse()
         #: Reason of a requested end; empty if none was requested.
@@ -81,15 +89,21 @@ class Run:
         self.between = True
         # Opened parts are closed if a later one fails.
         with ExitStack() as undo:
-            groups = make_groups(config, self.rom, self.native, self.device)
+            groups = make_groups(config, self.rom, self.native, self.device, ranks)
             undo.callback(groups.close)
-            self.collector = Collector(config, self.policies.acting, groups, self.device)
+            self.collector = Collector(
+                config, self.policies.acting, groups, self.device, ranks.beside()
+            )
             self.collector.pulse = self.pulse
-            self.folder = start.open_folder(config)
+            self.folder = open_folder(start, config, ranks)
             undo.callback(self.folder.close)
-            self.recorder = Recorder(config, self.budget, self.folder, self.learner.replaying)
+            self.recorder = Recorder(
+                config, self.budget, self.folder, self.learner.replaying, ranks
+            )
             self.evaluator = Evaluator(
-                config, self.budget, self.folder, self.rom, self.native, each_step=self._alive
+                *(config, self.budget, self.folder, self.rom, self.native),
+                each_step=self._alive,
+                ranks=ranks,
             )
             self.saver = Saver(self)
             #: Parts of the checkpoint that could not be restored.
@@ -97,6 +111,19 @@ class Run:
             undo.pop_all()
         self.driver: Driver = Overlapped(self) if config.overlap_collect else Serial(self)
         self.budget.begin()
+
+    def _initial(self) -> dict[str, Any]:
+        """Weights to start with, the same on every rank; says which they are. On GPUs every rank
+        samples by its own generator, so the ranks must not draw the same."""
+        agent, ranks = self.policies.agent, self.ranks
+        begun_with = ranks.told(lambda: load_initial(agent, self.config))
+        if ranks.size > 1:
+            agent.load_state_dict(
+                ranks.told(lambda: {name: part.cpu() for name, part in agent.state_dict().items()})
+            )
+        if ranks.rank and self.device.type == "cuda":
+            torch.cuda.manual_seed(stream_seed(self.config.seed, "actions") + ranks.rank)
+        return begun_with
 
     # --- the path -------------------------------------------------------------------------------
     def train(self, progress: Progress) -> Result:
@@ -108,7 +135,7 @@ class Run:
             for observer in self.observers:
                 observer.started(self)
             self.learn(progress)
-            self.interrupt.check()
+            self._end_if_interrupted()
             if not self.evaluator.up_to_date:
                 self.evaluate(progress)
             reason = "normal"
@@ -165,9 +192,15 @@ class Run:
             self.save()
 
     def done(self, ahead: int = 0) -> bool:
-        """Whether the run is over, or will be after `ahead` more updates."""
+        """Whether the run is over, or will be after `ahead` more updates; for all ranks if for
+        one."""
         asked = self.stopping or bool(self.interrupt)
-        return asked or self.evaluator.satisfied or self.budget.spent(ahead)
+        over = asked or self.evaluator.satisfied or self.budget.spent(ahead)
+        return bool(self.ranks.most(over))
+
+    def _end_if_interrupted(self) -> None:
+        if signum := self.ranks.most(self.interrupt.signum):
+            raise Interrupted(signum)
 
     def evaluate(self, progress: Progress) -> None:
         """Evaluates the agent now."""
@@ -179,9 +212,11 @@ class Run:
             observer.evaluated(self, outcomes)
 
     def _alive(self) -> None:
-        """While an evaluation is under way: it makes progress, and may be interrupted."""
+        """While an evaluation is under way: it makes progress, and may be interrupted, unless
+        other ranks wait for its outcomes."""
         self.pulse.beat()
-        self.interrupt.check()
+        if self.ranks.size == 1:
+            self.interrupt.check()
 
     def save(self, reason: Reason = "normal") -> Checkpoint:
         """Writes a checkpoint of the run as it is between two updates. Waits for a rollout in

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from warpzone.collect.collector import Collected
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import TrainConfig
 from warpzone.learn.replaying import Replaying
 from warpzone.observers.progress import Progress
@@ -60,11 +61,13 @@ class Recorder:
         budget: Budget,
         folder: RunFolder,
         replaying: Replaying | None,
+        ranks: Ranks = ALONE,
     ) -> None:
         self._config = config
         self._budget = budget
         self._folder = folder
         self._replaying = replaying
+        self._ranks = ranks
         self._log_seconds = 0.0
         self._replay_line = -REPLAY_LINE_EVERY
         #: Rows of the latest update by file, until they are written.
@@ -96,7 +99,14 @@ class Recorder:
             **losses,
             **collected.summary,
             **{f"time_{owner}": value for owner, value in sorted(owners.items())},
+            **self._communication(times),
         }
+
+    def _communication(self, times: Times) -> dict[str, float]:
+        """The share of the update that this rank spent in exchanges with the others."""
+        if not self._ranks.grouped:
+            return {}
+        return {"communication_time_share": min(1.0, self._ranks.seconds() / times.elapsed)}
 
     def write(
         self, row: dict[str, Any], collected: Collected, progress: Progress, times: Times

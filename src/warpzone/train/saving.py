@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import torch
 
 from warpzone.health.ticker import why
 from warpzone.run.checkpoints import Checkpoint, Checkpoints, Snapshot, update_of
@@ -18,6 +14,7 @@ from warpzone.run.reserve import Reserve
 from warpzone.run.resume import Start
 from warpzone.run.sidecar import CheckpointError, Reason
 from warpzone.run.versions import add_session
+from warpzone.train.joining import joined, load_random_state, own_lanes, random_state
 
 if TYPE_CHECKING:
     from warpzone.train.loop import Run
@@ -29,7 +26,8 @@ EVALUATOR_COUNTERS = ("best_clears", "best_update")
 
 
 class Saver:
-    """Decides when a checkpoint is due, writes it, and restores one."""
+    """Decides when a checkpoint is due, writes it, and restores one. Of several ranks the first one
+    reads and writes, for all of them."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -48,6 +46,16 @@ class Saver:
         if found is not None:
             notes = self.restore(found, at_home=at_home)
             run.budget.resumed_at = run.global_step
+        run.ranks.told(lambda: self._open(found, at_home=at_home))
+        if found is not None and not at_home:
+            # The new folder is complete from now on.
+            self.save()
+        if not at_home:
+            run.folder.write_config(run.config)
+        return notes
+
+    def _open(self, found: Checkpoint | None, *, at_home: bool) -> None:
+        run = self._run
         if at_home:
             run.folder.rewind(run.config, run.global_step)
         source = {
@@ -56,12 +64,6 @@ class Saver:
             "begun_with": run.begun_with or None,
         }
         add_session(run.folder.path, run.device, run.rom, source)
-        if found is not None and not at_home:
-            # The new folder is complete from now on.
-            self.save()
-        if not at_home:
-            run.folder.write_config(run.config)
-        return notes
 
     def due(self, update: int) -> bool:
         """Whether a checkpoint is to be written when so many updates are done."""
@@ -70,8 +72,11 @@ class Saver:
             return False
         if config.checkpoint_interval and update % config.checkpoint_interval == 0:
             return True
+        if not config.checkpoint_minutes:
+            return False
         minutes = (time.monotonic() - self._since) / 60
-        return config.checkpoint_minutes > 0 and minutes >= config.checkpoint_minutes
+        # The ranks' clocks differ.
+        return bool(self._run.ranks.most(minutes >= config.checkpoint_minutes))
 
     def save(
         self, reason: Reason = "normal", *, lanes: bool = True, last: bool = False
@@ -83,21 +88,27 @@ class Saver:
         run = self._run
         run.pulse.enter("checkpoint")
         began = time.perf_counter()
-        run.folder.require()
-        run.folder.flush()
-        if self.update == run.global_update and (kept := self._again(reason)):
+        if kept := run.ranks.told(lambda: self._again(reason)):
             return kept
+        state = state_of(run, lanes=lanes)
+        written = run.ranks.told(lambda: self._new(state, reason, last))
+        self.update = run.global_update
+        self._since = time.monotonic()
+        self.seconds = time.perf_counter() - began
+        return written
+
+    def _new(self, state: dict[str, Any], reason: Reason, last: bool) -> Checkpoint:
+        run = self._run
         snapshot = Snapshot(
             config=run.config,
             global_step=run.global_step,
             global_update=run.global_update,
             reason=reason,
             weights=run.agent.state_dict(),
-            state=state_of(run, lanes=lanes),
+            state=state,
             best=_best(run),
         )
         written = self._write(snapshot, last)
-        self.update = run.global_update
         self.checkpoints.prune(
             last=run.config.keep_last,
             every=run.config.keep_every,
@@ -106,8 +117,6 @@ class Saver:
         )
         if not last:
             self.reserve.keep(snapshot.bytes)
-        self._since = time.monotonic()
-        self.seconds = time.perf_counter() - began
         return written
 
     def _write(self, snapshot: Snapshot, last: bool) -> Checkpoint:
@@ -121,14 +130,15 @@ class Saver:
 
     def save_last(self, reason: Reason) -> None:
         """The last checkpoint. If it cannot be written, the previous one stays, and the error
-        that ended the run is reported."""
+        that ended the run is reported. So it is after a failure of one rank of several: what the
+        others have is not the run."""
         run = self._run
         if reason == "exception":
             say(f"[train][warn] interrupted by a failure at step {run.global_step:,}")
         try:
             if reason == "normal":
                 self.save(last=True)
-            elif all(bool(part.isfinite().all()) for part in run.agent.parameters()):
+            elif (reason == "interrupt" or run.ranks.size == 1) and _finite(run):
                 self.save(reason, lanes=run.between, last=True)
                 if reason == "interrupt":
                     meta = {"global_step": run.global_step, "seconds": run.budget.seconds}
@@ -138,7 +148,8 @@ class Saver:
                 raise
             say(f"[train][warn] no last checkpoint: {why(error)}")
         finally:
-            self.reserve.free()
+            if run.ranks.leads:
+                self.reserve.free()
         if reason == "exception" and self.update == run.global_update:
             self._complete_rows()
 
@@ -150,6 +161,11 @@ class Saver:
             say(f"[train][warn] the row of update {self.update} is missing: {why(error)}")
 
     def _again(self, reason: Reason) -> Checkpoint | None:
+        run = self._run
+        run.folder.require()
+        run.folder.flush()
+        if self.update != run.global_update:
+            return None
         ours = [stem for stem in self.checkpoints.stems() if update_of(stem) == self.update]
         try:
             there = self.checkpoints.open(ours[0] if ours else "").sidecar
@@ -161,9 +177,12 @@ class Saver:
         """Restores a checkpoint; returns what could not be restored. `at_home`: it is one of
         this run's own."""
         run = self._run
-        run.agent.load_state_dict(checkpoint.read_weights(run.agent.state_dict()))
+        weights, state = run.ranks.told(
+            lambda: (checkpoint.read_weights(run.agent.state_dict()), checkpoint.read_state())
+        )
+        run.agent.load_state_dict(weights)
         try:
-            notes = load_state(run, checkpoint.read_state())
+            notes = load_state(run, state)
         except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             if isinstance(error, CheckpointError):
                 raise
@@ -173,13 +192,14 @@ class Saver:
             self.update = run.global_update
             # The previous process may have died between writing the checkpoint and the latest
             # side-car.
-            if not self.checkpoints.is_latest(checkpoint.sidecar):
+            if run.ranks.leads and not self.checkpoints.is_latest(checkpoint.sidecar):
                 self.checkpoints.commit(checkpoint.sidecar)
         return notes
 
 
 def state_of(run: Run, *, lanes: bool) -> dict[str, Any]:
-    """Everything but the weights, as tensors, numbers and text in lists and dictionaries."""
+    """Everything but the weights, as tensors, numbers and text in lists and dictionaries; on rank 0
+    with the lanes of all ranks."""
     replaying = run.learner.replaying
     replay = None
     if replaying is not None:
@@ -189,19 +209,29 @@ def state_of(run: Run, *, lanes: bool) -> dict[str, Any]:
     budget, evaluator, policies = run.budget, run.evaluator, run.policies
     counters = {name: getattr(budget, name) for name in BUDGET_COUNTERS}
     counters |= {name: getattr(evaluator, name) for name in EVALUATOR_COUNTERS}
+    collector, drawn = _collector(run, lanes), random_state(run.ranks)
+    ranks: dict[str, Any] = {}
+    if parts := run.ranks.collect((own_lanes(collector), drawn)) if run.ranks.size > 1 else []:
+        collector = joined(collector, [own for own, _ in parts])
+        ranks = {"ranks": len(parts), "random_ranks": [drawn for _, drawn in parts]}
     return {
         "counters": counters,
         "seconds": budget.seconds,
         "next_eval": evaluator.next_eval,
         "evaluated_at": evaluator.evaluated_at,
         "learner": run.learner.state_dict(),
-        "collector": _collector(run, lanes),
+        "collector": collector,
         "noise": policies.noise.get_state(),
         "noise_buffers": {name: part.cpu() for name, part in policies.acting.named_buffers()},
         "replay": replay,
-        "random": random_state(),
+        "random": drawn,
         "observers": {one.key(): one.state_dict() for one in run.observers},
+        **ranks,
     }
+
+
+def _finite(run: Run) -> bool:
+    return all(bool(part.isfinite().all()) for part in run.agent.parameters())
 
 
 def _best(run: Run) -> dict[str, int]:
@@ -238,11 +268,28 @@ def load_state(run: Run, state: Mapping[str, Any]) -> list[str]:
         buffer.copy_(state["noise_buffers"][name])
     if reason := run.collector.load_state_dict(state["collector"]):
         notes.append(f"all games start again: {reason}")
+    else:
+        notes += _dealt(run, int(state.get("ranks", 1)))
     notes += _load_replay(run, state["replay"])
     for observer in run.observers:
         observer.load_state_dict(state["observers"].get(observer.key(), {}))
-    load_random_state(state["random"])
+    load_random_state(_random_of(run, state), run.ranks)
     return notes
+
+
+def _dealt(run: Run, before: int) -> list[str]:
+    """Says that the lanes are on other ranks than they were on."""
+    count, lanes = run.ranks.size, run.config.num_envs
+    if count == before:
+        return []
+    here, there = ("one rank" if number == 1 else f"{number} ranks" for number in (count, before))
+    return [f"the {lanes} lanes of {there} are dealt anew to {here}"]
+
+
+def _random_of(run: Run, state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """This rank's own, if there are as many ranks as there were."""
+    drawn: list[Mapping[str, Any]] = state.get("random_ranks", [])
+    return drawn[run.ranks.rank] if len(drawn) == run.ranks.size else state["random"]
 
 
 def _load_replay(run: Run, saved: dict[str, Any] | None) -> list[str]:
@@ -257,31 +304,3 @@ def _load_replay(run: Run, saved: dict[str, Any] | None) -> list[str]:
     except ValueError as error:
         return [f"the replay fills up anew: {error}"]
     return []
-
-
-def random_state() -> dict[str, Any]:
-    """The global RNG state. Other generators are saved with their owners."""
-    kind, keys, place, has_gauss, cached = np.random.get_state(legacy=True)
-    version, numbers, gauss = random.getstate()
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-    return {
-        "torch": torch.get_rng_state(),
-        "cuda": cuda,
-        "numpy": [str(kind), _tensor(keys), place, has_gauss, cached],
-        "python": [version, list(numbers), gauss],
-    }
-
-
-def load_random_state(state: Mapping[str, Any]) -> None:
-    """Restores the global RNG state. A GPU that was not present before keeps its own."""
-    torch.set_rng_state(state["torch"])
-    if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all(state["cuda"])
-    kind, keys, place, has_gauss, cached = state["numpy"]
-    np.random.set_state((kind, keys.numpy().astype(np.uint32), place, has_gauss, cached))
-    version, numbers, gauss = state["python"]
-    random.setstate((version, tuple(numbers), gauss))
-
-
-def _tensor(words: Any) -> torch.Tensor:
-    return torch.from_numpy(np.asarray(words, np.int64))

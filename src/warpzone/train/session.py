@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import TrainConfig
 from warpzone.observers.observer import Observer
 from warpzone.run.journal import say
@@ -20,14 +21,20 @@ from warpzone.train.stopping import Stop
 Watch = Callable[[TrainConfig], Sequence[Observer]]
 
 
-def begin(config: TrainConfig, watch: Watch, stop: Stop) -> Run:
+def begin(config: TrainConfig, watch: Watch, stop: Stop, ranks: Ranks = ALONE) -> Run:
     """A run, from the checkpoint that `config.resume` asks for. A checkpoint that fails to load
     is skipped like one that is invalid."""
     passed: set[Path] = set()
     while True:
-        start = find_start(config, say, passed)
+        start = ranks.told(lambda: find_start(config, say, passed))
         try:
-            run = Run(_in_place(config, start), watch(config), start=start, interrupt=stop)
+            run = Run(
+                _in_place(config, start),
+                watch(config),
+                start=start,
+                interrupt=stop,
+                ranks=ranks,
+            )
         except CheckpointError as error:
             if start.checkpoint is None:
                 raise
@@ -39,7 +46,13 @@ def begin(config: TrainConfig, watch: Watch, stop: Stop) -> Run:
         return run
 
 
-def train(config: TrainConfig, watch: Watch, stop: Stop, learn: Callable[[Run], Result]) -> Result:
+def train(
+    config: TrainConfig,
+    watch: Watch,
+    stop: Stop,
+    learn: Callable[[Run], Result],
+    ranks: Ranks = ALONE,
+) -> Result:
     """Runs to the end; with `auto_mem`, with reduced sizes if memory runs out."""
     if config.auto_mem and config.resume != "never" and not config.resume_relax_match:
         config = _as_left(config)
@@ -47,7 +60,7 @@ def train(config: TrainConfig, watch: Watch, stop: Stop, learn: Callable[[Run], 
     while True:
         run: Run | None = None
         try:
-            run = begin(config, watch, stop)
+            run = begin(config, watch, stop, ranks)
             return learn(run)
         except MEMORY_ERRORS as error:
             if not (config.auto_mem and out_of_memory(error)):

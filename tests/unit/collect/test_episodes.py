@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpzone.collect.episodes import STAGE_WINDOW, EpisodeLog
+from warpzone.collect.episodes import STAGE_WINDOW, EpisodeLog, in_order
 from warpzone.env.infos import COLUMN
 
 
@@ -18,6 +18,7 @@ class Lanes(SimpleNamespace):
         width = len(COLUMN)
         super().__init__(
             lanes=slice(0, count),
+            first=0,
             rewards=np.zeros(count, np.float32),
             terminated=np.zeros(count, np.bool_),
             truncated=np.zeros(count, np.bool_),
@@ -41,6 +42,7 @@ class Lanes(SimpleNamespace):
 
 def add(log: EpisodeLog, lanes: Any) -> None:
     log.add(lanes)
+    log.count(in_order([log.ended()]))
 
 
 @pytest.mark.parametrize(

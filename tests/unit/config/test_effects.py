@@ -190,6 +190,11 @@ RUN = {
     "stop_at_clears": to(3, parts.stopped, eval_interval=80, max_steps=400).unless(eval_interval=0),
     "log_interval": to(2, row("global_step")),
 }
+SCALE = {
+    "devices": to(2, parts.placed),
+    "nodes": to(2, parts.placed),
+    "rank_timeout": to(9.0, parts.waited_for),
+}
 DASHBOARD = {
     "dashboard": to(True, parts.dashboard),
     "dashboard_host": to("127.0.0.2", parts.dashboard, **SHOWN).unless(dashboard=False),
@@ -301,6 +306,7 @@ EFFECTS: dict[str, Effect] = {
     **REPLAY,
     **OPTIMISATION,
     **RUN,
+    **SCALE,
     **DASHBOARD,
     **CHECKPOINT,
     **ADAPTIVE,

@@ -1,0 +1,144 @@
+"""Ranks that exchange through torch.distributed: gloo between CPUs, NCCL between GPUs."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from warpzone.collect.ranks import RankLostError, Ranks
+
+T = TypeVar("T")
+
+#: Errors of rank 0 that the others hear of. Any other one ends rank 0, and then the rest.
+TOLD = (OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, MemoryError)
+
+
+class GroupRanks(Ranks):
+    """The ranks of the process group that torch.distributed has been initialised with. Objects
+    travel through gloo, tensors through the group's own backend."""
+
+    grouped = True
+
+    def __init__(self, timeout: float, local_size: int, *, threads: dist.ProcessGroup | None = None):
+        """timeout: seconds after which a rank that does not answer is lost. threads: the group of
+        another thread; all its exchanges are of objects."""
+        self.rank = dist.get_rank()
+        self.size = dist.get_world_size()
+        self.local_size = local_size
+        self._timeout = timeout
+        self._objects = threads
+        if threads is None and dist.get_backend() != "gloo":
+            self._objects = self._new_group()
+        #: Whether the last error was rank 0's, which tells of it.
+        self.followed = False
+        self._seconds = 0.0
+        self._events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+        self._others: list[GroupRanks] = []
+
+    def _new_group(self) -> dist.ProcessGroup:
+        with _exchange(self._timeout):
+            group: dist.ProcessGroup = dist.new_group(
+                backend="gloo", timeout=timedelta(seconds=self._timeout)
+            )
+        return group
+
+    def sum(self, tensor: Tensor) -> None:
+        if tensor.is_cuda:
+            self._sum_on_gpu(tensor)
+            return
+        with self._timed():
+            dist.all_reduce(tensor)
+
+    def _sum_on_gpu(self, tensor: Tensor) -> None:
+        """Not waited for: the events on both sides are read when the device has passed them."""
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        before.record()
+        with _exchange(self._timeout):
+            dist.all_reduce(tensor)
+        after.record()
+        self._events.append((before, after))
+
+    def most(self, number: int) -> int:
+        largest = torch.tensor(int(number))
+        with self._timed():
+            dist.all_reduce(largest, dist.ReduceOp.MAX, self._objects)
+        return int(largest)
+
+    def gather(self, value: T) -> list[T]:
+        values: list[Any] = [None] * self.size
+        with self._timed():
+            dist.all_gather_object(values, value, self._objects)
+        return values
+
+    def collect(self, value: T) -> Sequence[T]:
+        values: list[Any] | None = [None] * self.size if self.leads else None
+        with self._timed():
+            dist.gather_object(value, values, 0, self._objects)
+        return values or ()
+
+    def told(self, work: Callable[[], T]) -> T:
+        answer: list[Any] = [None, None]
+        error: Exception | None = None
+        if self.leads:
+            try:
+                answer[0] = work()
+            except TOLD as raised:
+                error, answer[1] = raised, _portable(raised)
+        with self._timed():
+            dist.broadcast_object_list(answer, 0, self._objects)
+        if error is not None:
+            raise error
+        if answer[1] is not None:
+            self.followed = True
+            raise answer[1]
+        result: T = answer[0]
+        return result
+
+    def beside(self) -> GroupRanks:
+        other = GroupRanks(self._timeout, self.local_size, threads=self._new_group())
+        self._others.append(other)
+        return other
+
+    def seconds(self) -> float:
+        spent, self._seconds = self._seconds, 0.0
+        events, self._events = self._events, []
+        for before, after in events:
+            spent += float(before.elapsed_time(after)) / 1000
+        return spent + sum(other.seconds() for other in self._others)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        began = time.perf_counter()
+        with _exchange(self._timeout):
+            yield
+        self._seconds += time.perf_counter() - began
+
+
+@contextmanager
+def _exchange(timeout: float) -> Iterator[None]:
+    """An exchange that fails has lost a rank."""
+    try:
+        yield
+    except RuntimeError as error:
+        slow = "imed out" in str(error) or "imeout" in str(error)
+        text = f"another rank did not answer for {timeout:g} s" if slow else "another rank ended"
+        raise RankLostError(text) from error
+
+
+def _portable(error: Exception) -> Exception:
+    """The error as other ranks can raise it; some cannot be made again from their text."""
+    try:
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 (its own bytes)
+    except (TypeError, AttributeError, pickle.PicklingError):
+        again = None
+    if isinstance(again, Exception):
+        return again
+    return OSError(str(error)) if isinstance(error, OSError) else RuntimeError(str(error))
