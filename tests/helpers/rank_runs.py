@@ -11,6 +11,7 @@ from tiny_runs import Recorder
 from warpzone.collect.collector import Collected
 from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import TrainConfig
+from warpzone.learn.together import Together
 from warpzone.observers.observer import ObservedRun, Observer
 from warpzone.run.resume import find_start
 from warpzone.train.loop import Run
@@ -32,16 +33,24 @@ class Notes(Observer):
 
 
 def learned(
-    ranks: Ranks, config: TrainConfig, *, updates: int = 0, evaluate: bool = False
+    ranks: Ranks,
+    config: TrainConfig,
+    *,
+    updates: int = 0,
+    evaluate: bool = False,
+    even: bool = False,
 ) -> dict[str, Any]:
     """A run to the end of its budget or of so many updates, and everything about it. It goes on
-    from where an earlier one of its name ended, if the configuration says so."""
+    from where an earlier one of its name ended, if the configuration says so. even: with the shares
+    of minibatches that recorded steps have."""
     notes = Notes()
     torch.set_num_threads(1)
     start = ranks.told(lambda: find_start(config, lambda text: None))
     run = Run(config, [notes], start=start, ranks=ranks)
     shown = Recorder()
     try:
+        if even:
+            run.learner._together = Together(config, ranks, run.learner, even=True)
         if updates:
             run.done = lambda ahead=0: run.global_update + ahead >= updates  # type: ignore[method-assign]
         run.learn(shown)  # type: ignore[arg-type]

@@ -27,26 +27,30 @@ class GroupRanks(Ranks):
 
     grouped = True
 
-    def __init__(self, timeout: float, local_size: int, *, threads: dist.ProcessGroup | None = None):
-        """timeout: seconds after which a rank that does not answer is lost. threads: the group of
-        another thread; all its exchanges are of objects."""
+    def __init__(
+        self, timeout: float, local_size: int, *, thread: dist.ProcessGroup | None = None
+    ) -> None:
+        """timeout: seconds after which a rank that does not answer is lost; to start, ranks may
+        take longer. thread: the group of another thread; all its exchanges are of objects."""
         self.rank = dist.get_rank()
         self.size = dist.get_world_size()
         self.local_size = local_size
         self._timeout = timeout
-        self._objects = threads
-        if threads is None and dist.get_backend() != "gloo":
-            self._objects = self._new_group()
+        backend = dist.get_backend()
+        self._objects = thread or self._new_group("gloo")
+        self._tensors = self._objects
+        if thread is None and backend != "gloo":
+            self._tensors = self._new_group(backend)
         #: Whether the last error was rank 0's, which tells of it.
         self.followed = False
         self._seconds = 0.0
         self._events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
         self._others: list[GroupRanks] = []
 
-    def _new_group(self) -> dist.ProcessGroup:
+    def _new_group(self, backend: str) -> dist.ProcessGroup:
         with _exchange(self._timeout):
             group: dist.ProcessGroup = dist.new_group(
-                backend="gloo", timeout=timedelta(seconds=self._timeout)
+                backend=backend, timeout=timedelta(seconds=self._timeout)
             )
         return group
 
@@ -55,14 +59,14 @@ class GroupRanks(Ranks):
             self._sum_on_gpu(tensor)
             return
         with self._timed():
-            dist.all_reduce(tensor)
+            dist.all_reduce(tensor, group=self._tensors)
 
     def _sum_on_gpu(self, tensor: Tensor) -> None:
         """Not waited for: the events on both sides are read when the device has passed them."""
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         before.record()
         with _exchange(self._timeout):
-            dist.all_reduce(tensor)
+            dist.all_reduce(tensor, group=self._tensors)
         after.record()
         self._events.append((before, after))
 
@@ -103,7 +107,7 @@ class GroupRanks(Ranks):
         return result
 
     def beside(self) -> GroupRanks:
-        other = GroupRanks(self._timeout, self.local_size, threads=self._new_group())
+        other = GroupRanks(self._timeout, self.local_size, thread=self._new_group("gloo"))
         self._others.append(other)
         return other
 

@@ -35,6 +35,8 @@ USAGE = 2
 FIRST_WORD = 1.0
 #: Seconds in which others end by themselves after a failure that they know of.
 GRACE = 2.0
+#: Ranks import PyTorch and find each other in this time, on a busy machine too.
+START = timedelta(minutes=5)
 LOOPBACK = "lo"
 
 
@@ -50,7 +52,7 @@ def run_ranks(
     try:
         config = fitted(config, place)
         device = choose_device(config)
-        require_devices(config, device)
+        require_devices(config, device, place)
         _refuse(config)
         if place.by == "fabric" and place.leads and MEETING in os.environ:
             raise ConfigError(f"{MEETING} is set: a run cannot be started from a rank of another")
@@ -154,7 +156,7 @@ class Group:
         logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
         place, meeting = self._place, self._meeting
         backend = "nccl" if self._device.type == "cuda" else "gloo"
-        timeout = self.timeout
+        timeout = max(self.timeout, START)
 
         class Strategy(DDPStrategy):
             """Ranks of one machine meet in a private folder: the store that PyTorch has by default

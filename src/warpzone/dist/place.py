@@ -97,7 +97,10 @@ def fitted(config: TrainConfig, place: Place) -> TrainConfig:
 
 
 def require_devices(
-    config: TrainConfig, device: torch.device, environ: Mapping[str, str] = os.environ
+    config: TrainConfig,
+    device: torch.device,
+    place: Place,
+    environ: Mapping[str, str] = os.environ,
 ) -> None:
     """ConfigError if this machine has fewer GPUs or cores than ranks, or if nobody said where the
     other machines are."""
@@ -111,7 +114,7 @@ def require_devices(
             f"{'' if there == 1 else 's'} here"
         )
     missing = [name for name in ("MASTER_ADDR", "NODE_RANK") if name not in environ]
-    if config.nodes > 1 and missing:
+    if place.by == "fabric" and config.nodes > 1 and missing:
         raise ConfigError(
             f"--nodes {config.nodes}: {' and '.join(missing)} must be set on each machine; start "
             "with torchrun or SLURM, which set them (scripts/cluster)"

@@ -12,7 +12,9 @@ from rank_pool import RankPool
 from rank_runs import alone, learned
 from tiny_runs import tiny
 
-from warpzone.config import TrainConfig
+from warpzone.collect.ranks import Ranks
+from warpzone.config import ConfigError, TrainConfig
+from warpzone.run.reader import read_rows
 
 UPDATES = 20
 #: Sums of gradients are added up in another order, and Adam divides small numbers by small ones.
@@ -84,3 +86,88 @@ def test_two_ranks_learn_what_one_process_learns(
             assert mine.get(name, 0) == pytest.approx(yours.get(name, 0), rel=1e-3, abs=1e-4), name
         assert "communication_time_share" in mine
         assert "communication_time_share" not in yours
+
+
+def test_one_checkpoint_holds_all_ranks_and_goes_on_bit_by_bit(
+    pool: RankPool, tmp_path: Path
+) -> None:
+    kind = {**KINDS["memory"], "curriculum": "progress", "stages": "1-1,1-2", "noisy": True}
+    whole, _ = pool.call(learned, settings(tmp_path / "whole", **kind), updates=6)
+    broken = settings(tmp_path / "broken", **kind, resume="auto")
+    pool.call(learned, broken, updates=3)
+    again, other = pool.call(learned, broken, updates=6)
+    assert again["notes"] == other["notes"] == []
+    for name, part in whole["weights"].items():
+        assert torch.equal(again["weights"][name], part)
+        assert torch.equal(other["weights"][name], part)
+    assert again["episodes"] == whole["episodes"][-len(again["episodes"]) :]
+    assert torch.equal(again["actions"], whole["actions"][3:])
+
+
+def test_other_numbers_of_ranks_deal_the_lanes_anew(pool: RankPool, tmp_path: Path) -> None:
+    whole = alone(settings(tmp_path / "whole"), updates=6)
+    shared = settings(tmp_path / "shared", resume="auto")
+    pool.call(learned, shared, updates=3)
+    again = alone(shared, updates=6)
+    assert again["notes"] == ["the 4 lanes of 2 ranks are dealt anew to one rank"]
+    assert again["episodes"] == whole["episodes"][-len(again["episodes"]) :]
+    assert torch.equal(again["actions"], whole["actions"][3:])
+    for name, part in whole["weights"].items():
+        torch.testing.assert_close(again["weights"][name], part, **CLOSE)
+    back, _ = pool.call(learned, shared, updates=7)
+    assert back["notes"] == ["the 4 lanes of one rank are dealt anew to 2 ranks"]
+
+
+def test_evaluations_are_spread_and_the_same(pool: RankPool, tmp_path: Path) -> None:
+    whole = alone(settings(tmp_path / "one"), updates=1, evaluate=True)
+    first, second = pool.call(learned, settings(tmp_path / "two"), updates=1, evaluate=True)
+    assert len(whole["outcomes"]) == 62
+    assert first["outcomes"] == second["outcomes"] == whole["outcomes"]
+
+
+def test_only_the_first_rank_writes(pool: RankPool, tmp_path: Path) -> None:
+    first, second = pool.call(learned, settings(tmp_path / "runs"), updates=2)
+    assert first["folder"] == second["folder"] == tmp_path / "runs" / "one"
+    rows = list(read_rows(first["folder"], "metrics.jsonl"))
+    assert [row["update"] for row in rows] == [1, 2]
+    assert not [path for path in first["folder"].rglob(".*") if "tmp" in path.name]
+
+
+def test_a_failure_of_the_first_rank_is_everyones(pool: RankPool, tmp_path: Path) -> None:
+    exists = settings(tmp_path / "runs")
+    pool.call(learned, exists, updates=1)
+    said = pool.call(refused, exists)
+    assert said == ["the run", "the run"]
+
+
+def refused(ranks: Ranks, config: TrainConfig) -> str:
+    with pytest.raises(ConfigError) as error:
+        learned(ranks, config)
+    return str(error.value)[:7]
+
+
+@pytest.mark.parametrize("kind", [{"epochs": 2}, {"algo": "vtrace", "normalize_advantages": True}])
+def test_even_shares_learn_the_same_from_whole_rollouts(
+    pool: RankPool, tmp_path: Path, kind: dict[str, Any]
+) -> None:
+    """What CUDA graphs need, without CUDA. Where a rollout is one minibatch, the order in which it
+    is dealt does not matter."""
+    changes = {**kind, "minibatch": 32}
+    whole = alone(settings(tmp_path / "one", **changes), updates=6)
+    first, second = pool.call(learned, settings(tmp_path / "two", **changes), updates=6, even=True)
+    assert first["episodes"] == whole["episodes"]
+    for name, part in whole["weights"].items():
+        torch.testing.assert_close(first["weights"][name], part, **CLOSE)
+        assert torch.equal(first["weights"][name], second["weights"][name])
+
+
+def test_even_shares_must_divide(pool: RankPool, tmp_path: Path) -> None:
+    changes = {"memory": "gru", "minibatch": 8}
+    said = pool.call(uneven, settings(tmp_path, **changes))
+    assert said == ["minibatches of 1 lanes do not divide among 2 ranks"] * 2
+
+
+def uneven(ranks: Ranks, config: TrainConfig) -> str:
+    with pytest.raises(ConfigError) as error:
+        learned(ranks, config, even=True)
+    return str(error.value).partition(",")[0]

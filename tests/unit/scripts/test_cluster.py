@@ -1,0 +1,118 @@
+"""The scripts that start runs on clusters: they pass shellcheck, and print what they would do."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from warpzone.cli import flags
+from warpzone.cli.train import ABOUT, PROG
+
+SCRIPTS = Path(__file__).parents[3] / "scripts" / "cluster"
+TRAIN = ["--preset", "quick", "--stages", "1-1,1-2", "--num-envs", "16", "--groups", "1"]
+
+
+def run(script: str, *words: str, path: str = "") -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PATH": path + os.pathsep + os.environ["PATH"]}
+    command = ["bash", str(SCRIPTS / script), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ)
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.glob("*.sh")))
+def test_shellcheck_and_help(script: str) -> None:
+    checked = subprocess.run(
+        ["shellcheck", str(SCRIPTS / script)], capture_output=True, text=True, timeout=60
+    )
+    assert checked.returncode == 0, checked.stdout
+    shown = run(script, "-h")
+    assert shown.returncode == 0
+    assert shown.stdout.startswith(f"Usage: {script}")
+    assert run(script, "--help").stdout == shown.stdout
+    assert os.access(SCRIPTS / script, os.X_OK)
+
+
+def require_understood(words: list[str]) -> None:
+    """`warpzone train` knows these flags."""
+    config = flags.resolve([*words, "--device", "cpu"], prog=PROG, about=ABOUT, say=lambda _: None)
+    assert config.stages == "1-1,1-2"
+
+
+def test_a_job_of_slurm() -> None:
+    shown = run(
+        "slurm.sh", "--nodes", "2", "--gpus", "4", "--name", "mine", "--dry-run", "--", *TRAIN
+    )
+    lines = shown.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("sbatch <<'JOB'", "JOB")
+    for line in ("nodes=2", "ntasks-per-node=4", "gpus-per-node=4", "job-name=mine"):
+        assert f"#SBATCH --{line}" in lines
+    words = shlex.split(lines[-2])
+    assert words[:5] == ["exec", "srun", "--kill-on-bad-exit=1", "warpzone", "train"]
+    assert words[words.index("--devices") + 1] == "4"
+    require_understood([word for word in words[5:] if word != "cuda" and word != "--device"])
+    assert words[-len(TRAIN) :] == TRAIN
+
+
+def test_a_job_without_gpus() -> None:
+    shown = run("slurm.sh", "--gpus", "0", "--tasks", "2", "--dry-run")
+    assert "--gpus-per-node" not in shown.stdout
+    assert "#SBATCH --ntasks-per-node=2" in shown.stdout
+    assert "--device cpu --devices 2 --nodes 1" in shown.stdout
+
+
+def test_a_job_is_given_to_sbatch(tmp_path: Path) -> None:
+    taken = tmp_path / "job"
+    fake = tmp_path / "sbatch"
+    fake.write_text(f"#!/usr/bin/env bash\ncat > {taken}\n")
+    fake.chmod(0o755)
+    assert run("slurm.sh", "--name", "x", path=str(tmp_path)).returncode == 0
+    printed = run("slurm.sh", "--name", "x", "--dry-run").stdout.splitlines()
+    assert taken.read_text().splitlines() == printed[1:-1]
+
+
+def test_hosts_are_called_one_by_one(tmp_path: Path) -> None:
+    words = ("--hosts", "me@a,b", "--ranks", "2", "--name", "mine", "--folder", "/with space")
+    shown = run("ssh_torchrun.sh", *words, "--dry-run", "--", *TRAIN)
+    first, second = (shlex.split(line) for line in shown.stdout.splitlines())
+    assert first[:5] == ["ssh", "-tt", "-o", "BatchMode=yes", "me@a"]
+    assert second[4] == "b"
+    inner = shlex.split(first[5])
+    assert inner[:5] == ["cd", "/with space", "&&", "exec", "python"]
+    for flag, value in (("--nnodes", "2"), ("--node-rank", "0"), ("--master-addr", "a")):
+        assert inner[inner.index(flag) + 1] == value
+    assert shlex.split(second[5])[inner.index("--node-rank") + 1] == "1"
+    assert inner[-len(TRAIN) :] == TRAIN
+    require_understood(inner[inner.index("train") + 1 :])
+    # What is printed is what is done.
+    taken = tmp_path / "calls"
+    fake = tmp_path / "ssh"
+    fake.write_text(f'#!/usr/bin/env bash\nprintf "%s\\n" "$*" >> {taken}\n')
+    fake.chmod(0o755)
+    assert run("ssh_torchrun.sh", *words, "--", *TRAIN, path=str(tmp_path)).returncode == 0
+    assert sorted(taken.read_text().splitlines()) == sorted(
+        " ".join(call[1:]) for call in (first, second)
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "sentence"),
+    [
+        ("slurm.sh", ["--nodes", "two"], "--nodes takes a whole number, not 'two'."),
+        ("slurm.sh", ["--name", "a b"], "--name takes letters, digits"),
+        ("slurm.sh", ["--nodes"], "--nodes needs a value"),
+        ("slurm.sh", ["--what", "1"], "unknown option '--what'"),
+        ("slurm.sh", ["--nodes", "0"], "must be above 0."),
+        ("ssh_torchrun.sh", [], "--hosts is missing."),
+        ("ssh_torchrun.sh", ["--hosts", "a,-oProxyCommand=x"], "is not the name of a host."),
+        ("ssh_torchrun.sh", ["--hosts", "a", "--port", "x"], "--port takes a whole number"),
+    ],
+)
+def test_refused(script: str, words: list[str], sentence: str) -> None:
+    refused = run(script, "--dry-run", *words)
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    assert sentence in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
