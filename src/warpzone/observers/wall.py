@@ -88,7 +88,7 @@ def has_screens(run: ObservedRun) -> bool:
 
 def write_screens(run: ObservedRun, lanes: int, number: int) -> None:
     """What the game shows now, in its own colours and size."""
-    chosen = _spread(run.config.num_envs, lanes)
+    chosen = _spread(sum(group.count for group in run.collector.groups), lanes)
     screens = []
     for lane in chosen:
         group = next(g for g in run.collector.groups if g.lanes.start <= lane < g.lanes.stop)
