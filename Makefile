@@ -167,10 +167,18 @@ MUTANTS ?=
 mutants: setup ## plant faults one by one and see which the tests notice (an hour; MUTANTS="learn run" or "--random 15")
 	$(BIN)/python scripts/mutants.py $(MUTANTS)
 
-KILLS ?= 200
+KILLS ?= 500
 .PHONY: kill-test
-kill-test: setup ## kill a run 200 times, resume it each time, and compare it with one that was not killed
+kill-test: setup ## kill a run 500 times, resume it each time, and compare it with one that was not killed
 	$(BIN)/python scripts/kill_test.py --kills $(KILLS) --out benchmarks/kill_test.json
+
+.PHONY: disasters
+disasters: setup ## fill the disk, take memory or the folder away, turn the clock, 50 times each (root, an hour)
+	$(BIN)/python scripts/disaster_test.py --each 50 --out benchmarks/disasters.json
+
+.PHONY: attack
+attack: setup ## ten minutes of floods, bombs and 500 sockets against a dashboard beside training
+	$(BIN)/python benchmarks/dashboard_attack.py --minutes 10 --out benchmarks/dashboard_attack.json
 
 SOAK_MINUTES ?= 60
 .PHONY: soak
@@ -201,7 +209,7 @@ fuzz: setup fuzz-parsers ## files from others; libFuzzer with ASan over ROM, lan
 
 .PHONY: fuzz-parsers
 fuzz-parsers: setup ## every parser of files that users get from others: run folders, movies, wheels …
-	$(BIN)/python tests/fuzz/fuzz_parsers.py --runs $(FUZZ_RUNS)
+	$(BIN)/python tests/fuzz/fuzz_parsers.py --runs $(FUZZ_RUNS) --out benchmarks/fuzz_parsers.json
 
 .PHONY: golden
 golden: setup ## rewrite the goldens; look at the difference before you keep it

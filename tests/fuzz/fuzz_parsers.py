@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
+import os
 import resource
 import shutil
 import signal
@@ -21,9 +23,12 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 #: Bytes of address space that an input may take.
 MEMORY = 256 << 20
+#: Seconds of a target's turn.
+SLICE = 10.0
 
 
 class TooSlowError(BaseException):
@@ -37,32 +42,88 @@ def main() -> int:
     from mutate import Mutator
 
     torch.set_num_threads(1)
-    chosen = {name: targets.TARGETS[name] for name in args.targets or targets.TARGETS}
+    named = {name: targets.TARGETS[name] for name in args.targets or targets.TARGETS}
     if args.dry_run:
-        for name, function in chosen.items():
+        for name, function in named.items():
             print(f"{name}: {function.__doc__}")
         return 0
-    failures = 0
-    with tempfile.TemporaryDirectory(prefix="warpzone-fuzz-") as place:
+    with tempfile.TemporaryDirectory(prefix="warpzone-fuzz-", dir=_quick_place()) as place:
         targets.prepare(Path(place) / "seeds")
-        for name, function in chosen.items():
+        chosen = [Target(name, function, args) for name, function in named.items()]
+        folder = Path(place) / "input"
+        for one in chosen:
             # Once without a limit, so that what is imported late does not count.
-            function(Mutator(-1), _fresh(Path(place) / "input"))
-            started, failed = time.perf_counter(), 0
-            for number in range(args.seed, args.seed + args.runs):
-                folder = _fresh(Path(place) / "input")
-                try:
-                    with _limits(args.seconds):
-                        function(Mutator(number), folder)
-                except (Exception, TooSlowError):  # noqa: BLE001 (any of them is a finding)
-                    failed += 1
-                    print(f"== {name} --seed {number}", traceback.format_exc(), sep="\n")
-                    if failed >= args.most_failures:
-                        break
-            failures += failed
-            seconds = time.perf_counter() - started
-            print(f"{name}: {args.runs:,} inputs in {seconds:.1f} s, {failed} failed", flush=True)
-    return 1 if failures else 0
+            one.function(Mutator(-1), _fresh(folder))
+        until = time.monotonic() + args.minutes * 60 if args.minutes else float("inf")
+        # In turns, so that all of them get their share of what time there is.
+        while (left := [one for one in chosen if one.left]) and time.monotonic() < until:
+            for one in left:
+                one.turn(SLICE if args.minutes else float("inf"), folder, Mutator)
+                if args.out:
+                    _write(args, chosen)
+    for one in chosen:
+        print(f"{one.name}: {one.done:,} inputs in {one.took:.1f} s, {one.failed} failed")
+    return 1 if any(one.failed for one in chosen) else 0
+
+
+class Target:
+    """One parser, and how far it got."""
+
+    def __init__(self, name: str, function: Any, args: argparse.Namespace) -> None:
+        self.name, self.function, self.args = name, function, args
+        self.done = self.failed = 0
+        #: Seconds by the clock, and of the slowest input by the processor.
+        self.took = self.slowest = 0.0
+
+    @property
+    def left(self) -> bool:
+        return bool(self.done < self.args.runs and self.failed < self.args.most_failures)
+
+    def turn(self, seconds: float, folder: Path, mutator: Any) -> None:
+        """Inputs for so long."""
+        began = time.perf_counter()
+        while self.left and time.perf_counter() - began < seconds:
+            number = self.args.seed + self.done
+            _fresh(folder)
+            before = time.process_time()
+            try:
+                with _limits(self.args.seconds):
+                    self.function(mutator(number), folder)
+            except (Exception, TooSlowError):  # noqa: BLE001 (any of them is a finding)
+                self.failed += 1
+                print(f"== {self.name} --seed {number}", traceback.format_exc(), sep="\n")
+            self.slowest = max(self.slowest, time.process_time() - before)
+            self.done += 1
+        self.took += time.perf_counter() - began
+
+
+def _write(args: argparse.Namespace, chosen: list[Target]) -> None:
+    from warpzone.bench.machine import describe
+
+    words = " ".join(args.targets)
+    minutes = f" --minutes {args.minutes:g}" if args.minutes else ""
+    result = {
+        "machine": describe(),
+        "command": f"tests/fuzz/fuzz_parsers.py {words} --runs {args.runs} --seed {args.seed}"
+        + minutes,
+        "limits": {"mib_above_the_start": MEMORY >> 20, "processor_seconds": args.seconds},
+        "targets": {
+            one.name: {
+                "about": one.function.__doc__,
+                "inputs": one.done,
+                "failed": one.failed,
+                "slowest_processor_seconds": round(one.slowest, 4),
+                "seconds": round(one.took, 1),
+            }
+            for one in chosen
+        },
+    }
+    args.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _quick_place() -> str | None:
+    """A folder in memory: an input is some files that live for a moment."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _arguments() -> argparse.Namespace:
@@ -71,6 +132,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="default: all")
     parser.add_argument("--runs", type=int, default=1000, help="inputs of each target")
+    parser.add_argument("--minutes", type=float, default=0.0, help="end then; targets take turns")
+    parser.add_argument("--out", type=Path, help="also write the result to this file, as JSON")
     parser.add_argument("--seed", type=int, default=0, help="number of the first input")
     parser.add_argument("--seconds", type=float, default=1.0, help="processor time of an input")
     parser.add_argument("--most-failures", type=int, default=5, help="then the target is given up")

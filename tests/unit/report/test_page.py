@@ -1,5 +1,6 @@
 """Reports: whole, self-contained, and safe whatever a run's files say."""
 
+import base64
 import json
 import re
 import shutil
@@ -15,9 +16,11 @@ from warpzone.config import ConfigError
 from warpzone.maps.events import read_events
 from warpzone.report import charts
 from warpzone.report.data import read_run, told_apart
+from warpzone.report.embedded import video
 from warpzone.report.html import Markup, table, tag
 from warpzone.report.page import make_page
 from warpzone.report.published import RESULTS, SOURCES
+from warpzone.run.opening import File
 
 
 def metric(step: int, **changes: Any) -> dict[str, Any]:
@@ -100,6 +103,19 @@ def test_nothing_comes_from_outside(run: Path, tmp_path: Path) -> None:
     assert "url(" not in page
     assert "runs/first/videos/large%20%231.mp4" in page
     assert "default-src 'none'" in page.replace("&#x27;", "'")
+
+
+def test_a_linked_video_is_not_embedded(run: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.mp4"
+    secret.write_bytes(b"of another folder")
+    held = base64.b64encode(b"of another folder").decode()
+    (run / "videos").mkdir()
+    (run / "videos" / "one.mp4").symlink_to(secret)
+    page = make_page([read_run(run)], tmp_path / "r.html", rom=None, embed=100)
+    assert held not in page
+    # It became a link after it was listed.
+    with pytest.raises(OSError, match="is a link"):
+        video(run, File("videos/one.mp4", 17, 0.0), tmp_path / "r.html", 100)
 
 
 def test_everything_is_escaped(run: Path, tmp_path: Path) -> None:
