@@ -236,7 +236,7 @@ def run(name: str, each: int, seed: int, place: Path) -> dict[str, Any]:
     mount("-o", "remount,ro,bind", str(frozen))
     victim, counts, began = Sufferer(runs, seed), Counter[str](), time.monotonic()
     failures: list[str] = []
-    result: dict[str, Any] = {"disasters": 0, "failures": failures}
+    result: dict[str, Any] = {"disasters": 0, "before the first update": 0, "failures": failures}
     try:
         for number in range(each):
             early = number % EARLY == EARLY - 1 and name != "clock jumps"
@@ -249,7 +249,8 @@ def run(name: str, each: int, seed: int, place: Path) -> dict[str, Any]:
                 victim.newest = 0
                 if len(failures) >= MOST_FAILURES:
                     break
-            result |= {"disasters": number + 1, "before the first update": (number + 1) // EARLY}
+            result["disasters"] += 1
+            result["before the first update"] += early
         updates = victim.finish()
         victim.examine()
         result |= {"updates": updates, "ok": not failures}
@@ -266,7 +267,13 @@ def run(name: str, each: int, seed: int, place: Path) -> dict[str, Any]:
             umount(folder)
         for folder in (frozen, runs):
             folder.rmdir()
-    return {**result, "endings": dict(counts), "seconds": round(time.monotonic() - began, 1)}
+    return {
+        "command": f"scripts/disaster_test.py '{name}' --each {each} --seed {seed}",
+        "machine": describe(),
+        **result,
+        "endings": dict(counts),
+        "seconds": round(time.monotonic() - began, 1),
+    }
 
 
 def with_clock() -> None:
@@ -287,7 +294,7 @@ def main() -> int:
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="; ".join(DISASTERS))
     parser.add_argument("--each", type=int, default=50, help="disasters of each kind")
     parser.add_argument("--seed", type=int, default=1, help="of the moments")
-    parser.add_argument("--out", type=Path, help="also write the result to this file")
+    parser.add_argument("--out", type=Path, help="also put the result into this file")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and stop")
     args = parser.parse_args()
     kinds = args.kinds or list(DISASTERS)
@@ -304,16 +311,15 @@ def main() -> int:
     torch.set_num_threads(1)
     os.environ["MARIO_ALLOW_CPU_AUTO"] = "1"
     count_memory(TrainConfig(**SETTINGS))  # Loads what it needs of PyTorch, before the forks.
-    words = " ".join(f"'{kind}'" for kind in args.kinds)
     place = Path(tempfile.mkdtemp(prefix="disaster-test-"))
     try:
         found = {kind: run(kind, args.each, args.seed, place) for kind in kinds}
+        if args.out and args.out.is_file():
+            found = {**json.loads(args.out.read_text())["kinds"], **found}
     finally:
         shutil.rmtree(place, ignore_errors=True)
         shutil.rmtree(Path(os.environ["CLOCK_JUMP"]).parent, ignore_errors=True)
     result = {
-        "machine": describe(),
-        "command": f"scripts/disaster_test.py {words} --each {args.each} --seed {args.seed}",
         "checkpoint_interval_updates": INTERVAL,
         "settings": SETTINGS,
         "kinds": found,

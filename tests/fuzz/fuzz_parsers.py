@@ -27,6 +27,8 @@ from typing import Any
 
 #: Bytes of address space that an input may take.
 MEMORY = 256 << 20
+#: Inputs for which the memory at their start is looked up once.
+BATCH = 50
 #: Seconds of a target's turn.
 SLICE = 10.0
 
@@ -83,18 +85,26 @@ class Target:
         """Inputs for so long."""
         began = time.perf_counter()
         while self.left and time.perf_counter() - began < seconds:
-            number = self.args.seed + self.done
-            _fresh(folder)
-            before = time.process_time()
-            try:
-                with _limits(self.args.seconds):
-                    self.function(mutator(number), folder)
-            except (Exception, TooSlowError):  # noqa: BLE001 (any of them is a finding)
-                self.failed += 1
-                print(f"== {self.name} --seed {number}", traceback.format_exc(), sep="\n")
-            self.slowest = max(self.slowest, time.process_time() - before)
-            self.done += 1
+            with _memory():
+                for _ in range(BATCH):
+                    if self.left:
+                        self.input(folder, mutator)
         self.took += time.perf_counter() - began
+
+    def input(self, folder: Path, mutator: Any) -> None:
+        """The next one."""
+        number = self.args.seed + self.done
+        if os.listdir(folder):
+            _fresh(folder)
+        before = time.process_time()
+        try:
+            with _time(self.args.seconds):
+                self.function(mutator(number), folder)
+        except (Exception, TooSlowError):  # noqa: BLE001 (any of them is a finding)
+            self.failed += 1
+            print(f"== {self.name} --seed {number}", traceback.format_exc(), sep="\n")
+        self.slowest = max(self.slowest, time.process_time() - before)
+        self.done += 1
 
 
 def _write(args: argparse.Namespace, chosen: list[Target]) -> None:
@@ -148,19 +158,27 @@ def _fresh(folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _limits(seconds: float) -> Iterator[None]:
-    """Processor time and memory; the time of others on the machine does not count."""
+def _memory() -> Iterator[None]:
+    """What the process has now, and so much more."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
     most = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@contextlib.contextmanager
+def _time(seconds: float) -> Iterator[None]:
+    """Processor time; the time of others on the machine does not count."""
     signal.signal(signal.SIGPROF, _too_slow)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def _too_slow(_signal: int, _frame: FrameType | None) -> None:

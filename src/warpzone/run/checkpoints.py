@@ -114,7 +114,8 @@ class Checkpoints:
         order. Each file is complete or absent, whenever the process dies. `spare`: bytes that
         must stay free on the disk, `files.SPARE` by default."""
         if not self.folder.is_dir():
-            self.folder.mkdir(parents=True, exist_ok=True)
+            # Not the folders above it: a run that was taken away meanwhile is not made again.
+            self.folder.mkdir(exist_ok=True)
             # A flushed file is lost if the folder's own name is not flushed.
             flush(self.folder.parent)
         require_space(self.folder, snapshot.bytes, spare)

@@ -104,6 +104,7 @@ def test_wrong_use_of_the_script(capsys: OUT, old: Path) -> None:
 # --- warpzone checkpoints ------------------------------------------------------------------------
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
+    (tmp_path / "runs" / "one").mkdir(parents=True)
     store = Checkpoints(tmp_path / "runs" / "one" / "checkpoints")
     for update in (1, 2, 3, 4):
         store.write(snapshot(update, config=tiny(), best={"clears": 2, "update": 1}))

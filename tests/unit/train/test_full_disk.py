@@ -130,6 +130,23 @@ def test_a_folder_taken_away_is_a_sentence(tmp_path: Path, way: str) -> None:
     assert way != "replaced" or list(path.iterdir()) == []
 
 
+def test_a_folder_taken_away_in_the_middle_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tiny(runs_dir=str(tmp_path), run_name="run"))
+    flush = run.folder.flush
+
+    def gone() -> None:
+        flush()
+        shutil.rmtree(run.folder.path)
+
+    monkeypatch.setattr(run.folder, "flush", gone)
+    with pytest.raises(FileNotFoundError):
+        run.save()
+    run.close()
+    assert not run.folder.path.exists()
+
+
 # --- rows ----------------------------------------------------------------------------------------
 class Fails:
     """An update whose row fails in some way; the run ends, and goes on in another one."""
