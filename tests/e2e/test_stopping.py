@@ -28,8 +28,6 @@ from warpzone.run.sidecar import read_sidecar  # noqa: E402
 OUT = pytest.CaptureFixture[str]
 #: Seconds until something that must happen counts as not happening; busy machines are slow.
 PATIENCE = 300.0
-LONG = pytest.mark.long
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 FLAGS = {
     "num-envs": 4, "num-threads": 1, "rollout-steps": 8, "minibatch": 16, "epochs": 1, "size": 36,
     "encoder-width": 0.125, "hidden-size": 16, "max-steps": 3200, "device": "cpu", "wall-lanes": 0,
@@ -383,34 +381,3 @@ def _drain(controller: int) -> None:
             pass
     except OSError:
         return
-
-
-def script(name: str, *words: str) -> dict[str, Any]:
-    """The result of a script that must find nothing wrong."""
-    done = subprocess.run(
-        [sys.executable, str(SCRIPTS / name), *words],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    result: dict[str, Any] = json.loads(done.stdout)
-    assert result["ok"], result
-    assert done.returncode == 0
-    return result
-
-
-@pytest.mark.parametrize(
-    ("kind", "kills"), [("plain", 3), ("stateful", 6), pytest.param("plain", 200, marks=LONG)]
-)
-def test_killed_again_and_again(kind: str, kills: int) -> None:
-    result = script("kill_test.py", "--kind", kind, "--kills", str(kills))
-    assert result["kills"] == kills
-    assert result["differing_parts"] == []
-    assert (result["at_the_end"]["segments_in_the_replay"] > 0) is (kind == "stateful")
-
-
-@pytest.mark.long
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
-def test_disasters() -> None:
-    result = script("disaster_test.py", "--each", "6")
-    assert all(one["disasters"] == 6 for one in result["kinds"].values())

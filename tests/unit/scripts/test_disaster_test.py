@@ -1,4 +1,4 @@
-"""How a disaster is judged; the disasters themselves are long (`tests/e2e/test_stopping.py`)."""
+"""How a disaster is judged; the disasters themselves are long (`tests/e2e/test_disasters.py`)."""
 
 import sys
 from collections import Counter
