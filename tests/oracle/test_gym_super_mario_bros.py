@@ -1,6 +1,8 @@
 """`warpzone.compat` beside the real gym-super-mario-bros: every ROM of its wheel, step by step."""
 
 import copy
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -289,6 +291,34 @@ class TestLostLevels:
         with pytest.warns(RuntimeWarning, match="interpreter"):
             assert main(["train", "--rom", "lost-levels", "--stages", "all"]) == 2
         assert "no stage 5-1; its stages are 1-1 to 4-4" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_script_with_one_more_line(installed: bool) -> None:
+    """The example of the original's documentation, as it is, after `take_over()`."""
+    lines = [
+        "import importlib.util, sys",
+        "real = importlib.util.find_spec",
+        f"hidden = {not installed}",
+        "find = lambda name, *rest: None if hidden and name == 'nes_py' else real(name, *rest)",
+        "importlib.util.find_spec = find",
+        "import warpzone.compat; warpzone.compat.take_over()",
+        "from nes_py.wrappers import JoypadSpace",
+        "import gym_super_mario_bros",
+        "from gym_super_mario_bros.actions import SIMPLE_MOVEMENT",
+        "env = gym_super_mario_bros.make('SuperMarioBros-v0')",
+        "env = JoypadSpace(env, SIMPLE_MOVEMENT)",
+        "state = env.reset()",
+        "state, reward, done, info = env.step(1)",
+        "assert type(env).__module__ == 'warpzone.compat.wrappers'",
+        "assert not hidden or not hasattr(sys.modules['nes_py'], 'NESEnv')",
+        "print(info['x_pos'])",
+    ]
+    code = "\n".join(lines)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split()[-1] == "40"
 
 
 def test_wrapped_environments_can_be_copied() -> None:

@@ -7,10 +7,12 @@
 
 `make` gives the interface of old gym: `reset()` returns an observation, `step` four values.
 Importing this package registers the same ids with Gymnasium, whose `make` gives its own interface.
+`take_over()` leads the imports of a script that is not to be edited here.
 """
 
 from warpzone.compat.actions import COMPLEX_MOVEMENT, RIGHT_ONLY, SIMPLE_MOVEMENT
 from warpzone.compat.environments import SuperMarioBrosEnv, SuperMarioBrosRandomStagesEnv
+from warpzone.compat.modules import take_over
 from warpzone.compat.registration import environments, make, register
 from warpzone.compat.wrappers import FourTuple, JoypadSpace
 
@@ -24,6 +26,7 @@ __all__ = [
     "SuperMarioBrosRandomStagesEnv",
     "environments",
     "make",
+    "take_over",
 ]
 
 register()
