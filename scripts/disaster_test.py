@@ -62,6 +62,8 @@ class Sufferer(Victim):
     def __init__(self, runs: Path, seed: int) -> None:
         super().__init__(runs, seed, SETTINGS)
         self.log = runs.parent / "sufferer.log"
+        #: Where in the log the present life begins.
+        self.since = 0
         self.interval = INTERVAL
 
     def said(self, since: int) -> str:
@@ -116,8 +118,9 @@ def memory_full(victim: Sufferer, process: Life) -> Mend:
 
 
 def folder_gone(victim: Sufferer, process: Life) -> Mend:
-    """Removed or moved away."""
-    while not victim.folder.is_dir():
+    """Removed or moved away. Before the run has opened its folder, there is nothing to take from
+    it: it would begin anew, and rightly."""
+    while f"{victim.folder} on cpu" not in victim.said(victim.since):
         victim.wait(process, 0.01)
     elsewhere = victim.runs / "elsewhere"
     if victim.chance.random() < 0.5:
@@ -181,7 +184,7 @@ def umount(place: Path) -> None:
 
 def suffer(victim: Sufferer, name: str, early: bool, counts: Counter[str]) -> None:
     """One life with one disaster, and what it left."""
-    since = len(victim.said(0))
+    victim.since = len(victim.said(0))
     process = victim.start()
     mend = nothing
     try:
@@ -195,7 +198,7 @@ def suffer(victim: Sufferer, name: str, early: bool, counts: Counter[str]) -> No
     finally:
         process.end(signal.SIGKILL)
         mend()
-    judge(name, code, alone, victim.said(since), counts)
+    judge(name, code, alone, victim.said(victim.since), counts)
     if (victim.folder / "config.json").is_file():
         victim.examine()
 
