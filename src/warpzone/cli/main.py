@@ -17,6 +17,7 @@ from warpzone.cli.suggest import Parser
 COMMANDS = {
     "train": "train an agent",
     "sweep": "search for settings: many runs, drawn and pruned by Optuna",
+    "population": "population based training: members that exchange weights and change settings",
     "checkpoints": "list, inspect, verify, prune and migrate checkpoints",
     "dashboard": "look at runs in a browser",
     "agents": "list the agents that come with the package, and show their cards",

@@ -1,0 +1,282 @@
+"""Population based training on Ray Tune: members train side by side; at every exchange the worst
+take over weights and settings of the best, and change the settings a little."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from warpzone.config import ConfigError
+from warpzone.run.matching import NETWORK
+from warpzone.run.names import CONFIG, POPULATION
+from warpzone.search.parameter import Parameter
+from warpzone.search.space import Space
+
+#: What Ray reads when it is imported: no usage statistics, no files of its own beside ours, members
+#: that get as much of the machine as any other training, and nothing that listens beyond the
+#: loopback address, which is what the last one means on Linux too.
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+}
+#: Bytes of Ray's shared memory: only settings and numbers pass through it.
+STORE = 100 << 20
+#: Attempts to start Ray.
+STARTS = 3
+#: How often a member that dies is started again.
+RETRIES = 5
+#: Checkpoints of each member that Ray keeps; exchanges need those of the last two.
+KEPT = 4
+#: A setting is multiplied by one of these, or drawn anew with a chance.
+FACTORS, RESAMPLE = (0.8, 1.25), 0.25
+#: Where Ray keeps its own files, in the population's folder.
+RAY = "ray"
+
+
+@dataclass(frozen=True)
+class PopulationOrder:
+    """A population as its command asks for it."""
+
+    file: Path
+    space: Space
+    folder: Path
+    members: int
+    workers: int
+    #: Steps between two exchanges; 0 never exchanges.
+    exchange: int
+    #: Share of members that take over others' weights.
+    quantile: float
+
+
+def check(order: PopulationOrder) -> None:
+    """ConfigError if the population cannot be."""
+    for parameter in order.space.parameters:
+        if parameter.when:
+            raise ConfigError(
+                f"space.{parameter.name}: members keep all settings, so `when` is for sweeps only"
+            )
+        if parameter.name in NETWORK:
+            raise ConfigError(
+                f"space.{parameter.name} is a setting of the network: members could not exchange "
+                "weights; fix it"
+            )
+    if order.members < 2:
+        raise ConfigError(f"--members must be at least 2, and is {order.members}")
+    if not 0 < order.quantile <= 0.5:
+        raise ConfigError(f"--quantile must be above 0 and at most 0.5, and is {order.quantile}")
+    if order.exchange > order.space.base.max_steps:
+        raise ConfigError(
+            f"--exchange {order.exchange} is more than max_steps {order.space.base.max_steps}"
+        )
+    for name in (POPULATION, CONFIG):
+        if (order.folder / name).exists():
+            raise ConfigError(f"{order.folder} exists already; give the population another name")
+
+
+def train_population(order: PopulationOrder, say: Callable[[str], None]) -> dict[str, Any]:
+    """Trains to the end; returns what `population.json` says."""
+    check(order)
+    os.environ.update(ENVIRONMENT)
+    from warpzone.search.lineage import MEMBERS, write_population
+
+    (order.folder / MEMBERS).mkdir(parents=True, exist_ok=True)
+    facts = {"members": order.members, "exchange": order.exchange, "quantile": order.quantile}
+
+    def written() -> dict[str, Any]:
+        return write_population(order.space, order.folder, facts)
+
+    written()
+    with _ray(order):
+        errors = _fit(order, written, say)
+    record = written()
+    if errors:
+        raise OSError(f"{errors} of {order.members} members failed; {order.folder / RAY} says why")
+    shutil.rmtree(order.folder / RAY, ignore_errors=True)
+    return record
+
+
+@contextmanager
+def _ray(order: PopulationOrder) -> Iterator[None]:
+    """Ray on this machine alone, with a folder of its own that goes away."""
+    import ray
+
+    # The path of a socket has at most 107 characters, so it is not in the population's folder.
+    place = tempfile.mkdtemp(prefix="wz-ray-")
+
+    def stop(_signum: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        _start(order, place)
+        yield
+    finally:
+        ray.shutdown()
+        signal.signal(signal.SIGTERM, before)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _start(order: PopulationOrder, place: str) -> None:
+    """Ray gives its own processes 30 seconds to start, which on a busy machine is not enough."""
+    import ray
+
+    for attempt in range(1, STARTS + 1):
+        try:
+            ray.init(
+                address="local",
+                num_cpus=order.workers,
+                num_gpus=_gpus(order),
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                object_store_memory=STORE,
+                _temp_dir=place,
+            )
+        except Exception as error:
+            # Ray raises nothing more specific.
+            ray.shutdown()
+            if attempt == STARTS:
+                reason = str(error).split(". ")[0]
+                raise OSError(f"Ray did not start on this machine: {reason}.") from error
+        else:
+            return
+
+
+def _gpus(order: PopulationOrder) -> int:
+    import torch
+
+    return 0 if order.space.base.device == "cpu" else torch.cuda.device_count()
+
+
+def _fit(
+    order: PopulationOrder, written: Callable[[], dict[str, Any]], say: Callable[[str], None]
+) -> int:
+    """Runs Tune; the number of members that failed."""
+    from ray import tune
+    from ray.tune import Callback, CheckpointConfig, FailureConfig, RunConfig
+
+    from warpzone.search.member import EVERY, FILE, FOLDER, THREADS, Member
+
+    class Lineage(Callback):
+        """Keeps what reports read up to date."""
+
+        def on_trial_result(
+            self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any
+        ) -> None:
+            written()
+            number = int(trial.trial_id.rsplit("_", 1)[-1])
+            say(f"member {number}: {result['value']:g} at step {result['global_step']:,}")
+
+    base = order.space.base
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    random.seed(base.seed)
+    settings = {p.name: tune.sample_from(_drawer(p)) for p in order.space.parameters}
+    resources = {"cpu": 1, "gpu": _gpus(order) / order.workers}
+    tuner = tune.Tuner(
+        tune.with_resources(Member, resources),
+        param_space={
+            **settings,
+            FILE: str(order.file.resolve()),
+            FOLDER: str(order.folder.resolve()),
+            EVERY: order.exchange or base.max_steps,
+            THREADS: max(1, (cores or 1) // order.workers),
+        },
+        tune_config=tune.TuneConfig(
+            num_samples=order.members, scheduler=_scheduler(order), reuse_actors=True
+        ),
+        run_config=RunConfig(
+            name=RAY,
+            storage_path=str(order.folder.resolve()),
+            failure_config=FailureConfig(max_failures=RETRIES),
+            checkpoint_config=CheckpointConfig(num_to_keep=KEPT, checkpoint_frequency=1),
+            callbacks=[Lineage()],
+            verbose=0,
+        ),
+    )
+    found = tuner.fit()
+    results = [found[index] for index in range(len(found))]
+    ended = sum(bool((result.metrics or {}).get("done")) for result in results)
+    if ended + found.num_errors < order.members:
+        # Tune ends in order after Ctrl-C.
+        raise KeyboardInterrupt
+    return int(found.num_errors)
+
+
+def _scheduler(order: PopulationOrder) -> Any:
+    from ray.tune.schedulers import PopulationBasedTraining
+
+    if not order.exchange:
+        return None
+    direction = order.space.objective.direction
+    return PopulationBasedTraining(
+        time_attr="training_iteration",
+        metric="value",
+        mode="min" if direction == "minimize" else "max",
+        perturbation_interval=1,
+        quantile_fraction=order.quantile,
+        resample_probability=RESAMPLE,
+        perturbation_factors=FACTORS,
+        hyperparam_mutations={p.name: _mutation(p) for p in order.space.parameters},
+        custom_explore_fn=_fitting(order.space),
+        # All members are at the same step when they are compared.
+        synch=True,
+    )
+
+
+def draw(parameter: Parameter, rng: Any = random) -> Any:
+    """A value from the whole range of a parameter, or one of its choices."""
+    if parameter.choices:
+        return rng.choice(parameter.choices)
+    if parameter.log:
+        return parameter.fit(parameter.low * (parameter.high / parameter.low) ** rng.random())
+    return parameter.fit(rng.uniform(parameter.low, parameter.high))
+
+
+def _drawer(parameter: Parameter) -> Callable[[Any], Any]:
+    return lambda _spec: draw(parameter)
+
+
+def _mutation(parameter: Parameter) -> Any:
+    """What Tune draws anew from: a list, along which it also steps, or a function."""
+    return list(parameter.choices) if parameter.choices else lambda: draw(parameter)
+
+
+def _fitting(space: Space) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Brings explored settings back into their ranges."""
+
+    def fit(config: dict[str, Any]) -> dict[str, Any]:
+        fitted = {p.name: p.fit(config[p.name]) for p in space.parameters}
+        try:
+            space.config(fitted)
+        except ConfigError:
+            # Together they contradict each other: drawn anew until they do not.
+            fitted = valid_draw(space)
+        return {**config, **fitted}
+
+    return fit
+
+
+def valid_draw(space: Space, tries: int = 100) -> dict[str, Any]:
+    """Settings that do not contradict each other; ConfigError if none are found."""
+    for _ in range(tries):
+        drawn = {parameter.name: draw(parameter) for parameter in space.parameters}
+        try:
+            space.config(drawn)
+        except ConfigError as error:
+            reason = str(error)
+            continue
+        return drawn
+    raise ConfigError(f"the space has hardly any settings that go together: {reason}")
