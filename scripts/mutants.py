@@ -234,12 +234,12 @@ def random_changes(arguments: argparse.Namespace, packages: Sequence[str]) -> in
     listed = random_mutants.tasks(ROOT, arguments.random, arguments.seed, packages)
     before = _saved(arguments.out).get("random", {})
     results = before.get("results", {}) if before.get("seed") == arguments.seed else {}
+    same = random_mutants.equivalents(ROOT)
     known = {
         key
         for key, entry in results.items()
-        if not (arguments.again and entry["result"] == "survived")
+        if not (arguments.again and entry["result"] == "survived" and key not in same)
     }
-    same = random_mutants.equivalents(ROOT)
     todo = [task for task in listed if task.mutation.key not in known]
     if arguments.dry_run:
         print("\n".join(task.mutation.key for task in todo))

@@ -69,6 +69,9 @@ def test_auto_looks_below_the_root_for_what_fits(tmp_path: Path) -> None:
     found, said = start(tmp_path / "over", "auto", max_steps=96)
     assert found.checkpoint is None
     assert any("its run has ended" in line for line in said)
+    # One more update fits.
+    found, _ = start(tmp_path / "over", "auto", max_steps=128)
+    assert found.checkpoint.sidecar.global_update == 3
     assert over.exists()
 
 
