@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OWN = {
     *("run_name", "runs_dir", "resume", "resume_relax_match", "checkpoint_root", "auto_mem"),
     *("dashboard", "dashboard_host", "dashboard_port", "max_steps", "max_time"),
-    *("max_cost_gpu_hours", "stop_at", "stop_at_clears", "eval_interval"),
+    *("max_cost_gpu_hours", "stop_at", "stop_at_clears", "eval_interval", "devices", "nodes"),
 }
 KEYS = ("low", "high", "log", "step", "choices", "when", "otherwise")
 FIELDS: dict[str, Field] = {field.name: field for field in annotated(TrainConfig)}

@@ -35,7 +35,7 @@ DEFAULTS: dict[str, Any] = {
 #: What `[fixed]` may not set.
 SET_BY_SEARCH = (
     *("run_name", "runs_dir", "resume", "resume_relax_match", "checkpoint_root", "dashboard"),
-    *("stop_at", "stop_at_clears", "auto_mem"),
+    *("stop_at", "stop_at_clears", "auto_mem", "devices", "nodes"),
 )
 
 
@@ -99,6 +99,10 @@ def parse_space(values: dict[str, Any], stem: str) -> Space:
     if not parameters:
         raise ConfigError("there is nothing to search: it has no [space.FIELD]")
     base = _base(settings["preset"], tables["fixed"], parameters)
+    if base.ranks > 1:
+        raise ConfigError(
+            f"preset {settings['preset']} has {base.ranks} ranks; a trial or member is one process"
+        )
     objective = Objective(settings["objective"], settings["clears"], base.max_steps)
     objective.require(base)
     if settings["pruner"] != "none" and not base.eval_interval:

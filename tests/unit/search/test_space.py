@@ -82,6 +82,7 @@ def test_conditions_come_after_what_they_name() -> None:
         ({"space": {"max_steps": {"low": 100, "high": 200}}}, "must be the same for all"),
         ({"space": {"run_name": {"choices": ["a", "b"]}}}, "must be the same for all"),
         ({"fixed": {"runs_dir": "/x"}}, "runs_dir is set by the search"),
+        ({"fixed": {"devices": 2}}, "devices is set by the search"),
         ({"fixed": {"lr": 0.1}}, "lr is fixed and searched"),
         ({"fixed": {"minibatch": 7}}, "does not divide into minibatches of 7"),
         ({"space": {"minibatch": {"choices": [16, 7]}}}, "minibatch: 7 cannot be: a rollout of"),
@@ -126,6 +127,13 @@ def test_files_that_are_no_space(tmp_path: Path, text: str, sentence: str) -> No
     path.write_text(text)
     with pytest.raises(ConfigError, match=sentence):
         read_space(path)
+
+
+def test_a_trial_is_one_process(tmp_path: Path) -> None:
+    preset = tmp_path / "two.toml"
+    preset.write_text("devices = 2\n")
+    with pytest.raises(ConfigError, match="has 2 ranks; a trial or member is one process"):
+        tiny_space(preset=str(preset))
 
 
 def test_conditions_in_a_circle() -> None:
