@@ -61,6 +61,12 @@ def other_rank(process: subprocess.Popen[str]) -> psutil.Process:
     return child
 
 
+def listening(process: psutil.Process) -> set[str]:
+    """Addresses that a process listens on."""
+    found = process.net_connections(kind="inet")
+    return {one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN}
+
+
 def last_words(process: subprocess.Popen[str]) -> list[str]:
     _, said = process.communicate(timeout=PATIENCE)
     return [line for line in said.splitlines() if line.startswith(("warpzone train:", "rank "))]
@@ -76,6 +82,8 @@ def begun(tmp_path: Path) -> subprocess.Popen[str]:
 @pytest.mark.limit(600)
 def test_a_killed_rank_ends_the_other(begun: subprocess.Popen[str], tmp_path: Path) -> None:
     other = other_rank(begun)
+    # Nobody but this machine can talk to them.
+    assert listening(psutil.Process(begun.pid)) | listening(other) == {"127.0.0.1"}
     other.kill()
     (sentence,) = last_words(begun)
     assert sentence.startswith("warpzone train: rank 1 was killed by SIGKILL: the run ends")
