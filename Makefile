@@ -46,15 +46,22 @@ setup: build/installed.stamp ## virtual environment, requirements, build, ROMs
 	@touch $@
 
 build/installed.stamp: .venv/requirements.stamp pyproject.toml CMakeLists.txt $(NATIVE_SOURCES) $(PYTHON_SOURCES)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --quiet --no-deps --no-build-isolation \
-	  --force-reinstall --config-settings=cmake.define.WARPZONE_WERROR=$(WERROR) .
-	@mkdir -p build && touch $@
+	rm -rf build/dist && mkdir -p build/dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) wheel --quiet --no-deps --no-build-isolation \
+	  --config-settings=cmake.define.WARPZONE_WERROR=$(WERROR) --wheel-dir build/dist .
+	$(PIP) install --quiet --no-deps --force-reinstall build/dist/*.whl
+	@touch $@
 
 .PHONY: test
-test: setup browser database ## lint, engine tests under ASan+UBSan and TSan, all Python tests
+test: setup browser database emulators ## lint, engine tests under ASan+UBSan and TSan, all Python tests
 	$(MAKE) lint
 	$(MAKE) engine-test
+	$(MAKE) arm-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+.PHONY: unit
+unit: setup ## unit tests alone, for feedback in minutes
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/unit
 
 # The dashboard's tests drive a real browser. Without one they are skipped, and fail where CI=true.
 .PHONY: browser
@@ -72,6 +79,34 @@ database:
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } || \
 	  echo "There is no PostgreSQL here: its tests are skipped, and fail where CI=true." >&2
 
+# A cross compiler and an emulator: Debian has both. qemu also plays CPUs older than this one.
+.PHONY: emulators
+emulators:
+	@{ command -v aarch64-linux-gnu-g++ && command -v qemu-aarch64 && command -v qemu-x86_64; } >/dev/null || \
+	  { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq qemu-user g++-aarch64-linux-gnu >/dev/null; } || \
+	  echo "There is no emulator here: tests of other CPUs are skipped, and fail where CI=true." >&2
+
+# NEON against the portable code, bit for bit. `make arm-test ARM_TESTS=test_` runs all of the engine's tests.
+ARM_TESTS ?= test_render|test_observe
+.PHONY: arm-test
+arm-test: setup emulators ## drawing and observations on 64-bit ARM, under qemu
+	@mkdir -p build
+	@if command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then \
+	  $(MAKE) build/aarch64.run; \
+	elif test "$${CI:-false}" != false; then echo "arm-test: the cross compiler or qemu is missing" >&2; exit 1; fi
+
+.PHONY: build/aarch64.run
+build/aarch64.run:
+	$(call cmake,aarch64,-DWARPZONE_TESTS=ON -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake,$(if $(findstring |,$(ARM_TESTS)),-t $(subst |, ,$(ARM_TESTS))))
+	$(ROM_FILE) $(BIN)/ctest --test-dir build/aarch64 --output-on-failure -j $(JOBS) -R '$(ARM_TESTS)'
+
+.PHONY: dist
+dist: .venv/requirements.stamp ## wheel and sdist in dist/, checked by twine
+	rm -rf dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/twine check --strict dist/*
+
 .PHONY: lint
 lint: build/installed.stamp ## ruff, mypy --strict, clang-format, oxlint
 	$(BIN)/ruff check .
@@ -86,12 +121,12 @@ format: .venv/requirements.stamp ## rewrite Python and C++ in the project's styl
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CPP_STYLE)
 
-# $(call cmake,FOLDER,OPTIONS): configures and builds the engine in build/FOLDER.
+# $(call cmake,FOLDER,OPTIONS,TARGETS): configures and builds the engine in build/FOLDER.
 define cmake
 	$(BIN)/cmake -S . -B build/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
 	  -DWARPZONE_WERROR=$(WERROR) $(2) >build/$(1).log \
 	  || { cat build/$(1).log; exit 1; }
-	$(BIN)/cmake --build build/$(1) -j $(JOBS)
+	$(BIN)/cmake --build build/$(1) -j $(JOBS) $(3)
 endef
 
 # Not part of `make lint`: it takes minutes.
@@ -179,6 +214,26 @@ disasters: setup ## fill the disk, take memory or the folder away, turn the cloc
 .PHONY: attack
 attack: setup ## ten minutes of floods, bombs and 500 sockets against a dashboard beside training
 	$(BIN)/python benchmarks/dashboard_attack.py --minutes 10 --out benchmarks/dashboard_attack.json
+
+# `make train` clears 31 of 31 start delays with seeds 1, 2 and 3.
+LEARNING_BAR ?= 28
+.PHONY: learning
+learning: setup ## train as `make train` does; fewer clears than LEARNING_BAR of 31 are a failure
+	rm -rf build/learning
+	$(BIN)/warpzone train --preset quick --seed 1 --runs-dir build/learning --run-name bar
+	$(BIN)/warpzone eval build/learning/bar --json build/learning/eval.json
+	$(BIN)/python -c 'import json, sys; n = json.load(open("build/learning/eval.json"))["totals"]["argmax"]["clears"]; \
+	  print(f"{n} of 31 cleared; at least $(LEARNING_BAR) are expected"); sys.exit(n < $(LEARNING_BAR))'
+
+COMPATIBILITY_WORK ?= build/compatibility
+.PHONY: compatibility
+compatibility: setup ## oldest and newest Python, PyTorch, Gymnasium and NumPy (gigabytes of downloads)
+	$(BIN)/python scripts/compatibility.py --work $(COMPATIBILITY_WORK) --out benchmarks/compatibility.json
+
+TARGET ?= cpu
+.PHONY: image
+image: ## the container image (needs Docker); TARGET=cuda for GPUs
+	docker build --target $(TARGET) --tag warpzone:$(TARGET) .
 
 SOAK_MINUTES ?= 60
 .PHONY: soak

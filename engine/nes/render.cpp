@@ -32,6 +32,8 @@ auto band_function([[maybe_unused]] Simd level) {
 #if defined(__x86_64__)
   if (level == Simd::kAvx512) return draw_band_avx512;
   if (level == Simd::kAvx2) return draw_band_avx2;
+#elif defined(__aarch64__)
+  if (level == Simd::kNeon) return draw_band_neon;
 #endif
   return draw_band_portable;
 }

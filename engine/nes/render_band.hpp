@@ -21,6 +21,7 @@ struct Band {
 void draw_band_portable(const Band& band);
 void draw_band_avx2(const Band& band);
 void draw_band_avx512(const Band& band);
+void draw_band_neon(const Band& band);
 
 inline constexpr unsigned kColumns = 33;
 inline constexpr uint64_t kEveryByte = 0x0101010101010101u;

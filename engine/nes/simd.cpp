@@ -13,11 +13,13 @@ bool available([[maybe_unused]] Simd level) {
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
   }
   if (level == Simd::kAvx2) return __builtin_cpu_supports("avx2");
+#elif defined(__aarch64__)
+  if (level == Simd::kNeon) return true;  // part of every such CPU
 #endif
   return level == Simd::kPortable;
 }
 
-constexpr Simd kBestFirst[] = {Simd::kAvx512, Simd::kAvx2, Simd::kPortable};
+constexpr Simd kBestFirst[] = {Simd::kAvx512, Simd::kAvx2, Simd::kNeon, Simd::kPortable};
 
 }  // namespace
 
@@ -42,6 +44,8 @@ const char* simd_name(Simd level) {
       return "avx512";
     case Simd::kAvx2:
       return "avx2";
+    case Simd::kNeon:
+      return "neon";
     default:
       return "portable";
   }
@@ -57,7 +61,7 @@ Simd parse_simd(std::string_view name) {
     return level;
   }
   throw std::invalid_argument("simd is \"" + std::string(name) +
-                              "\"; expected auto, avx512, avx2 or portable");
+                              "\"; expected auto, avx512, avx2, neon or portable");
 }
 
 }  // namespace wz

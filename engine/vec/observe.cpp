@@ -60,6 +60,8 @@ void resize(const AreaPlan& plan, const Source& source, const Target& target) {
 #if defined(__x86_64__)
   if (!plan.picks512.empty()) return area_avx512(plan, source, target);
   if (!plan.picks256.empty()) return area_avx2(plan, source, target);
+#elif defined(__aarch64__)
+  if (!plan.picks256.empty()) return area_neon(plan, source, target);
 #endif
   area_portable(plan, source, target);
 }

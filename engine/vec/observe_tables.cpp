@@ -184,7 +184,7 @@ AreaPlan::AreaPlan(const Box& box, int black_row_count, int height, int width, S
     far = quads > 1 || !build_picks512(64);
     // Whole sums of one row must fit 15 bits where they have several quads.
     if (far && (columns.total > 128 || !build_picks512(128))) picks512.clear();
-  } else if (level == Simd::kAvx2 && !build_picks256()) {
+  } else if ((level == Simd::kAvx2 || level == Simd::kNeon) && !build_picks256()) {
     picks256.clear();
   }
 }

@@ -122,5 +122,6 @@ struct Target {
 void area_portable(const AreaPlan& plan, const Source& source, const Target& target);
 void area_avx2(const AreaPlan& plan, const Source& source, const Target& target);
 void area_avx512(const AreaPlan& plan, const Source& source, const Target& target);
+void area_neon(const AreaPlan& plan, const Source& source, const Target& target);
 
 }  // namespace wz::observing

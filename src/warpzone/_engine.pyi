@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 #: Columns of the info array, in order. The first ten are those of gym-super-mario-bros 7.4.0
 #: (`status` as 0 small, 1 tall, 2 fireball); a step's row is taken before scenes are skipped.
 INFO_FIELDS: tuple[str, ...]
-#: Vector instruction sets this build can use on this CPU, best first: "avx512", "avx2", "portable".
+#: Vector instruction sets this build can use on this CPU, best first: "avx512", "avx2", "neon",
+#: "portable".
 SIMD_LEVELS: tuple[str, ...]
 
 #: Where the game keeps what (engine/game/ram_map.hpp): name -> address.

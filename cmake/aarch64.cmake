@@ -1,0 +1,12 @@
+# For `make arm-test`: the engine's tests for 64-bit ARM, built and run on another machine.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_FIND_ROOT_PATH /usr/aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+find_program(QEMU NAMES qemu-aarch64 qemu-aarch64-static)
+if(QEMU AND NOT CMAKE_HOST_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CMAKE_CROSSCOMPILING_EMULATOR "${QEMU};-L;/usr/aarch64-linux-gnu")
+endif()
