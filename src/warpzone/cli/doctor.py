@@ -8,30 +8,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import metadata
 from importlib.util import find_spec
-from typing import Literal
+
+from warpzone.cli import surroundings
+from warpzone.cli.extras import EXTRAS, command
+from warpzone.cli.surroundings import Check
 
 _TRANSLATE = "it is made on first use, or now by `warpzone rom install --variant all`"
-Status = Literal["ok", "note", "problem"]
-#: Packages that only some features need -> (what they give, the extra that installs them).
-EXTRAS = {
-    "nes_py": ("comparison with nes-py", "compare"),
-    "gym_super_mario_bros": ("comparison with gym-super-mario-bros", "compare"),
-    "stable_retro": ("comparison with stable-retro", "retro"),
-    "stable_baselines3": ("training with Stable-Baselines3", "sb3"),
-}
-
-
-@dataclass(frozen=True)
-class Check:
-    """One finding; a note is something that only some features miss."""
-
-    name: str
-    status: Status
-    detail: str
-    advice: str = ""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -42,10 +27,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parser.add_argument("--torch", action="store_true", help="import torch and ask it for GPUs")
+    parser.add_argument(
+        "--network",
+        action="store_true",
+        help="ask the package index for the ROM's wheel even if the ROM is installed",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    checks = list(examine(use_torch=args.torch))
+    checks = list(examine(use_torch=args.torch, use_network=args.network))
     if args.json:
         print(json.dumps([asdict(check) for check in checks], indent=2))
     else:
@@ -56,15 +46,26 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(check.status == "problem" for check in checks) else 0
 
 
-def examine(*, use_torch: bool = False) -> Iterator[Check]:
+def examine(*, use_torch: bool = False, use_network: bool = False) -> Iterator[Check]:
     yield Check("python", "ok", f"{platform.python_version()} ({sys.executable})")
-    yield Check("machine", "ok", f"{platform.system()} {platform.machine()}, {_memory()}")
+    yield surroundings.machine()
+    if library := surroundings.c_library():
+        yield library
     yield Check("threads", "ok", f"{_usable_cores()} usable of {os.cpu_count()} cores")
     engine = _engine()
     yield engine
+    missing = True
     if engine.status == "ok":
-        yield from _roms()
+        yield surroundings.cpu(_levels())
+        roms = list(_roms())
+        yield from roms
+        missing = any(check.status == "problem" for check in roms)
     yield _compiler()
+    yield from surroundings.folders()
+    yield surroundings.proxy()
+    # Only the ROM is fetched from the network.
+    if missing or use_network:
+        yield surroundings.network()
     yield _ffmpeg()
     yield _display()
     yield _gpu()
@@ -72,9 +73,10 @@ def examine(*, use_torch: bool = False) -> Iterator[Check]:
     yield from _extras()
 
 
-def _memory() -> str:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return f"{total / 2**30:.1f} GiB of memory"
+def _levels() -> tuple[str, ...]:
+    from warpzone import _engine
+
+    return _engine.SIMD_LEVELS
 
 
 def _usable_cores() -> int:
@@ -168,7 +170,7 @@ def _gpu() -> Check:
 
 def _torch(use: bool) -> Check:
     if find_spec("torch") is None:
-        return Check("torch", "note", "not installed", "only training needs it: pip install torch")
+        return Check("torch", "note", "not installed (training)", command(EXTRAS["torch"][1]))
     detail = metadata.version("torch")
     if use:
         import torch
@@ -180,8 +182,9 @@ def _torch(use: bool) -> Check:
 
 def _extras() -> Iterator[Check]:
     for module, (purpose, extra) in EXTRAS.items():
+        if module == "torch":
+            continue  # said above, with its version
         if find_spec(module) is None:
-            advice = f"pip install 'warpzone[{extra}]'"
-            yield Check(module, "note", f"not installed ({purpose})", advice)
+            yield Check(module, "note", f"not installed ({purpose})", command(extra))
         else:
             yield Check(module, "ok", purpose)

@@ -101,6 +101,13 @@ def _run(args: argparse.Namespace) -> int:
         text = f" ({error})" if str(error) else ""
         print(f"warpzone {args.command}: memory ran out{text}.", file=sys.stderr)
         return 1
+    except ModuleNotFoundError as error:
+        from warpzone.cli.extras import missing
+
+        if (sentence := missing(error.name)) is None:
+            raise
+        print(f"warpzone {args.command}: {sentence}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 

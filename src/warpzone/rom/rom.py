@@ -5,18 +5,16 @@ import hashlib
 import io
 import os
 import struct
-import subprocess
-import sys
 import tempfile
 import zipfile
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from warpzone.rom import paths
+from warpzone.rom import download, paths
 
 #: The wheel on the package index that holds the ROMs.
-WHEEL = "gym-super-mario-bros==7.4.0"
+WHEEL = download.WHEEL
 #: SHA-256 of the ROMs that are played by default, the first one first.
 VARIANTS: dict[str, str] = {
     "eu": "ec299b990e8bfee8ba46e3f61d63b2e1ae5b8a2e431de84e2e4bbd692dc53586",
@@ -38,7 +36,7 @@ KNOWN: dict[str, str] = {**VARIANTS, **MODIFIED}
 CUSTOM = "custom"
 OVERRIDES = ("WARPZONE_ROM", "MARIO_ROM")
 
-_FOLDER_IN_WHEEL = "gym_super_mario_bros/_roms/"
+_FOLDER_IN_WHEEL = download.FOLDER_IN_WHEEL
 #: What the wheel calls them.
 _FILES_IN_WHEEL = {
     "eu": "super-mario-bros.nes",
@@ -62,7 +60,6 @@ _DAMAGE = (
     *(KeyError, OSError, EOFError, ValueError, NotImplementedError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
-_DOWNLOAD_SECONDS = 600
 
 
 class RomError(Exception):
@@ -234,22 +231,13 @@ def _store(rom: Rom) -> Rom:
 
 
 def _download(folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
-    command += ["--quiet", "--disable-pip-version-check", "--dest", str(folder), WHEEL]
     try:
-        done = subprocess.run(  # noqa: S603 - a fixed command of our own interpreter
-            command, capture_output=True, text=True, timeout=_DOWNLOAD_SECONDS, check=False
-        )
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    except subprocess.TimeoutExpired:
-        reason = f"no answer within {_DOWNLOAD_SECONDS} seconds"
-    wheels = list(folder.glob("*.whl"))
-    if wheels:
-        return wheels[0]
-    raise RomError(
-        f"pip could not download {WHEEL} ({reason}); get that wheel or a ROM yourself and run "
-        "`warpzone rom install --from FILE`."
-    )
+        return download.fetch(folder)
+    except download.DownloadError as error:
+        raise RomError(
+            f"{WHEEL} could not be downloaded ({error}); get that wheel or a ROM yourself and run "
+            "`warpzone rom install --from FILE`."
+        ) from error
 
 
 def _from_wheel(wheel: bytes, name: str, variant: str) -> Rom:

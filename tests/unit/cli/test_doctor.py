@@ -9,7 +9,15 @@ import pytest
 
 import warpzone
 from warpzone.cli import doctor
+from warpzone.cli.extras import EXTRAS
 from warpzone.cli.main import COMMANDS, main
+from warpzone.rom import download
+
+
+@pytest.fixture(autouse=True)
+def _index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test asks a real package index."""
+    monkeypatch.setattr(download, "look", lambda folder: None)
 
 
 def checks(
@@ -26,6 +34,9 @@ def test_healthy(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert found["engine"]["detail"].startswith(warpzone.__version__)
     assert "portable" in found["engine"]["detail"]
+    assert found["cpu"]["detail"].endswith("portable") or found["cpu"]["status"] == "note"
+    assert "network" not in found, "nothing is to be fetched"
+    assert checks(capsys, "--network")[1]["network"]["status"] == "ok"
     assert (
         found["python"]["status"] == found["rom"]["status"] == found["compiler"]["status"] == "ok"
     )
@@ -38,6 +49,7 @@ def test_missing_rom_is_a_problem_with_its_command(
     assert code == 1
     assert found["rom"]["status"] == "problem"
     assert found["rom"]["advice"] == "warpzone rom install"
+    assert found["network"]["status"] == "ok"
 
 
 def test_damaged_rom_is_a_problem(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +75,7 @@ def test_missing_extras_name_what_installs_them(
 ) -> None:
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     found = checks(capsys)[1]
-    for module, (_, extra) in doctor.EXTRAS.items():
+    for module, (_, extra) in EXTRAS.items():
         assert found[module]["advice"] == f"pip install 'warpzone[{extra}]'"
 
 

@@ -41,7 +41,7 @@ def no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **kwargs: object) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess([], 1, "", "WARNING: retry\nERROR: no network")
 
-    monkeypatch.setattr("warpzone.rom.rom.subprocess.run", refuse)
+    monkeypatch.setattr("warpzone.rom.download.subprocess.run", refuse)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def pip_gives(monkeypatch: pytest.MonkeyPatch, wheel: Path) -> list[list[str]]:
         (target / wheel.name).write_bytes(wheel.read_bytes())
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr("warpzone.rom.rom.subprocess.run", download)
+    monkeypatch.setattr("warpzone.rom.download.subprocess.run", download)
     return calls
 
 
