@@ -25,7 +25,7 @@ PYTHON = sorted(PACKAGE.rglob("*.py"))
 #: What no package holds but all may import: the engine, and what `warpzone` itself says.
 COMMON = {"_engine", "__version__"}
 #: Folders of tests/unit that mirror something beside the package.
-BESIDE = {"engine", "helpers", "scripts"}
+BESIDE = {"delivery", "engine", "helpers", "scripts"}
 CPP = sorted(path for path in ENGINE.rglob("*") if path.suffix in (".cpp", ".hpp"))
 
 
