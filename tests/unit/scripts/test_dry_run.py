@@ -29,6 +29,7 @@ def words(name: str, folder: Path) -> list[str]:
             *("--out", str(folder / "out.json")),
         ],
         "make_agent.py": ["runs/one", "--name", "one"],
+        "release_notes.py": ["--tag", "v0.1.0"],
         "backfill_global_step.py": ["--root", str(folder)],
         "benchmark_overlap.py": ["--device", "cpu", "--num-envs-list", "4", "--rollout-list", "8"],
     }

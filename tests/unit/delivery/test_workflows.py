@@ -1,0 +1,130 @@
+"""The workflows of continuous integration: what they start exists, and nothing in them can change
+under their feet. actionlint, which the workflow `push` runs, checks their syntax in full."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / ".github" / "workflows"
+WORKFLOWS = sorted(path.stem for path in FOLDER.glob("*.yml"))
+PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
+
+
+def load(name: str) -> dict[str, Any]:
+    found: dict[Any, Any] = yaml.safe_load((FOLDER / f"{name}.yml").read_text())
+    # YAML 1.1 reads the key `on` as true.
+    found["on"] = found.pop(True)
+    return found
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def steps(workflow: dict[str, Any]) -> list[dict[str, Any]]:
+    return [step for job in workflow["jobs"].values() for step in job.get("steps", [])]
+
+
+def started(workflow: dict[str, Any]) -> set[str]:
+    """The targets that `.ci/run` is given, those of a matrix included."""
+    found: set[str] = set()
+    for job in workflow["jobs"].values():
+        listed = job.get("strategy", {}).get("matrix", {}).get("target", [])
+        for step in job.get("steps", []):
+            for words in re.findall(r"\.ci/run([^\n]*)", step.get("run", "")):
+                if "matrix.target" in words and "=" not in words.split("matrix")[0]:
+                    found |= {entry.split()[0] for entry in listed}
+                else:
+                    found.add((words.split() or ["test"])[0])
+    return found
+
+
+def test_there_are_those_that_are_needed() -> None:
+    needed = {"push", "ci", "sanitizers", "wheels", "container", "nightly", "release"}
+    assert needed <= set(WORKFLOWS)
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_structure(name: str) -> None:
+    workflow = load(name)
+    assert workflow["name"] == name
+    assert "workflow_dispatch" in workflow["on"], "started by hand as well"
+    assert workflow["permissions"] == {"contents": "read"}, "rights are given job by job"
+    for job in workflow["jobs"].values():
+        if "uses" in job:
+            assert (ROOT / job["uses"]).is_file()
+            continue
+        assert job["timeout-minutes"] <= 350
+        assert re.fullmatch(r"ubuntu-24\.04(-arm)?|\$\{\{ matrix\.runner \}\}", job["runs-on"])
+        assert all(("uses" in step) != ("run" in step) for step in job["steps"])
+        for needed in [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", []):
+            assert needed in workflow["jobs"]
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_actions_are_pinned_to_commits(name: str) -> None:
+    for step in steps(load(name)):
+        if "uses" in step:
+            assert PINNED.fullmatch(step["uses"]), step["uses"]
+    for line in (FOLDER / f"{name}.yml").read_text().splitlines():
+        if "uses:" in line and "@" in line:
+            assert re.search(r"# v\d", line), f"which version is this? {line.strip()}"
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_commands_are_targets_of_the_makefile(name: str) -> None:
+    missing = started(load(name)) - targets()
+    assert not missing
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_scripts_and_files_exist(name: str) -> None:
+    for step in steps(load(name)):
+        for path in re.findall(r"(?:scripts|tests)/[\w./-]+", step.get("run", "")):
+            assert (ROOT / path).exists(), path
+
+
+def test_every_python_is_tested() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    stated = [c.rpartition(" ")[2] for c in project["classifiers"] if ":: 3." in c]
+    assert load("ci")["jobs"]["test"]["strategy"]["matrix"]["python"] == stated
+
+
+def test_every_push_is_linted_with_actionlint() -> None:
+    workflow = load("push")
+    assert workflow["on"]["push"] is None, "every branch"
+    assert {"lint", "unit"} <= started(workflow)
+    assert any("rhysd/actionlint@sha256:" in step.get("run", "") for step in steps(workflow))
+
+
+def test_nights_run_the_long_checks() -> None:
+    workflow = load("nightly")
+    assert workflow["on"]["schedule"]
+    needed = {"long", "oracle-long", "kill-test", "soak", "learning", "compatibility", "arm-test"}
+    assert needed <= started(workflow)
+
+
+def test_releases_publish_without_a_password() -> None:
+    workflow = load("release")
+    assert workflow["on"]["push"]["tags"] == ["v*"]
+    publish = workflow["jobs"]["publish"]
+    assert publish["permissions"]["id-token"] == "write"
+    assert publish["environment"] == "pypi"
+    assert {"test", "wheels"} <= set(publish["needs"])
+    assert "secrets." not in (FOLDER / "release.yml").read_text()
+    assert any("--generate-notes" in step.get("run", "") for step in publish["steps"])
+    assert any("--signed" in step.get("run", "") for step in workflow["jobs"]["check"]["steps"])
+
+
+def test_a_missing_target_would_be_noticed() -> None:
+    job = {"steps": [{"run": ".ci/run no-such-target"}, {"run": ".ci/run"}]}
+    matrix = {"steps": [{"run": ".ci/run ${{ matrix.target }}"}]}
+    matrix["strategy"] = {"matrix": {"target": ["long", "fuzz FUZZ_RUNS=1"]}}  # type: ignore[assignment]
+    assert started({"jobs": {"one": job}}) - targets() == {"no-such-target"}
+    assert started({"jobs": {"one": matrix}}) == {"long", "fuzz"}
