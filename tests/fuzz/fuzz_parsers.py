@@ -56,13 +56,15 @@ def main() -> int:
         for one in chosen:
             # Once without a limit, so that what is imported late does not count.
             one.function(Mutator(-1), _fresh(folder))
+        there = args.out is not None and args.out.is_file()
+        before = json.loads(args.out.read_text()) if there else []
         until = time.monotonic() + args.minutes * 60 if args.minutes else float("inf")
         # In turns, so that all of them get their share of what time there is.
         while (left := [one for one in chosen if one.left]) and time.monotonic() < until:
             for one in left:
                 one.turn(SLICE if args.minutes else float("inf"), folder, Mutator)
                 if args.out:
-                    _write(args, chosen)
+                    _write(args, chosen, before)
     for one in chosen:
         print(f"{one.name}: {one.done:,} inputs in {one.took:.1f} s, {one.failed} failed")
     return 1 if any(one.failed for one in chosen) else 0
@@ -107,7 +109,7 @@ class Target:
         self.done += 1
 
 
-def _write(args: argparse.Namespace, chosen: list[Target]) -> None:
+def _write(args: argparse.Namespace, chosen: list[Target], before: list[Any]) -> None:
     from warpzone.bench.machine import describe
 
     words = " ".join(args.targets)
@@ -128,7 +130,7 @@ def _write(args: argparse.Namespace, chosen: list[Target]) -> None:
             for one in chosen
         },
     }
-    args.out.write_text(json.dumps(result, indent=1) + "\n")
+    args.out.write_text(json.dumps([*before, result], indent=1) + "\n")
 
 
 def _quick_place() -> str | None:
@@ -143,7 +145,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="default: all")
     parser.add_argument("--runs", type=int, default=1000, help="inputs of each target")
     parser.add_argument("--minutes", type=float, default=0.0, help="end then; targets take turns")
-    parser.add_argument("--out", type=Path, help="also write the result to this file, as JSON")
+    parser.add_argument("--out", type=Path, help="a JSON list that the result is added to")
     parser.add_argument("--seed", type=int, default=0, help="number of the first input")
     parser.add_argument("--seconds", type=float, default=1.0, help="processor time of an input")
     parser.add_argument("--most-failures", type=int, default=5, help="then the target is given up")
