@@ -104,6 +104,14 @@ def main() -> int:
     parser.add_argument("--hardware", default="", help="of the training (default: as recorded)")
     parser.add_argument("--commit", default="", help="of the training (default: as recorded)")
     parser.add_argument("--from", dest="origin", default="scratch", help="what it began with")
+    parser.add_argument(
+        "--before",
+        type=float,
+        nargs=2,
+        default=(0, 0.0),
+        metavar=("STEPS", "SECONDS"),
+        help="of the run whose weights it began with",
+    )
     parser.add_argument("--note", action="append", default=[], help="a sentence for the card")
     parser.add_argument("--out", type=Path, default=AGENTS)
     parser.add_argument("--dry-run", action="store_true", help="say what would be made, and stop")
@@ -144,8 +152,8 @@ def main() -> int:
             "commit": args.commit or recorded.get("commit") or "not recorded",
             "seed": values["seed"],
             "start_delay": values["start_delay"],
-            "steps": meta["global_step"],
-            "seconds": round(meta["seconds"], 1),
+            "steps": meta["global_step"] + int(args.before[0]),
+            "seconds": round(meta["seconds"] + args.before[1], 1),
             "hardware": args.hardware or recorded.get("device") or "not recorded",
         },
         "notes": args.note,

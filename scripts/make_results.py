@@ -176,6 +176,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--evals", type=Path, metavar="FILE", help="evals.jsonl of a run")
+    parser.add_argument(
+        "--goes-on", action="store_true", help="that run began with the agent the file is of"
+    )
     parser.add_argument("--name", default="all", choices=shipped_names())
     parser.add_argument("--check", action="store_true", help="write nothing, fail if it differs")
     parser.add_argument(
@@ -183,8 +186,15 @@ def main() -> int:
     )
     args = parser.parse_args()
     if args.evals is not None and not args.dry_run:
-        rows = [json.dumps(row) for row in compact(args.evals)]
-        (ROOT / "benchmarks" / f"agent-{args.name}.jsonl").write_text("\n".join(rows) + "\n")
+        rows = compact(args.evals)
+        if args.goes_on:
+            before = evaluations_of(args.name)
+            for row in rows:
+                row["global_step"] += before[-1]["global_step"]
+                row["seconds"] = round(row["seconds"] + before[-1]["seconds"], 1)
+            rows = before + rows
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (ROOT / "benchmarks" / f"agent-{args.name}.jsonl").write_text(text)
     parts = blocks()
     wanted = {ROOT / page: filled((ROOT / page).read_text(), parts) for page in PAGES}
     wanted[ROOT / "docs" / "media" / "learning-all.svg"] = curve_of("all")
