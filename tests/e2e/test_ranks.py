@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-import torch
 
 from warpzone.run.checkpoints import Checkpoints
 from warpzone.run.reader import read_rows
@@ -172,8 +171,9 @@ def test_refused(
     words: list[str], sentence: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     from warpzone.cli.main import main
+    from warpzone.eval.policy import cores
 
-    if words[:2] == ["--devices", "2"] and torch.get_num_threads() < 2:
+    if words[:2] == ["--devices", "2"] and cores() < 2:
         pytest.skip("one core")
     assert main(["train", *SMALL, "--runs-dir", str(tmp_path / "runs"), *words]) == 2
     said = capfd.readouterr().err.strip().splitlines()

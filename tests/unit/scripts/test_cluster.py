@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,10 @@ def run(script: str, *words: str, path: str = "") -> subprocess.CompletedProcess
 
 @pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.glob("*.sh")))
 def test_shellcheck_and_help(script: str) -> None:
+    # Beside the interpreter, which need not be on PATH.
+    shellcheck = Path(sys.executable).with_name("shellcheck")
     checked = subprocess.run(
-        ["shellcheck", str(SCRIPTS / script)], capture_output=True, text=True, timeout=60
+        [str(shellcheck), str(SCRIPTS / script)], capture_output=True, text=True, timeout=60
     )
     assert checked.returncode == 0, checked.stdout
     shown = run(script, "-h")
