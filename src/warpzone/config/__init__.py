@@ -98,18 +98,24 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in PRESETS.glob("*.toml"))
 
 
+def read_toml(path: Path, name: str) -> dict[str, Any]:
+    """The values of a file that may come from anybody; ConfigError, which calls the file `name`, if
+    it is no TOML, OSError if it cannot be read."""
+    try:
+        return tomllib.loads(read_plain(path, MOST_BYTES).decode())
+    except RecursionError as error:
+        raise ConfigError(f"{name} cannot be read: it is nested too deeply") from error
+    except ValueError as error:
+        # Invalid TOML, invalid text, or a number with thousands of digits.
+        raise ConfigError(f"{name} cannot be read: {error}") from error
+
+
 def load_preset(name: str) -> TrainConfig:
     """A preset by name, or a TOML file by its path."""
     path = Path(name) if name.endswith(".toml") else PRESETS / f"{name}.toml"
     if not path.is_file():
         raise ConfigError(f"there is no preset {name!r}; presets are {', '.join(preset_names())}")
-    try:
-        values = tomllib.loads(read_plain(path, MOST_BYTES).decode())
-    except RecursionError as error:
-        raise ConfigError(f"preset {name} cannot be read: it is nested too deeply") from error
-    except ValueError as error:
-        # Invalid TOML, invalid text, or a number with thousands of digits.
-        raise ConfigError(f"preset {name} cannot be read: {error}") from error
+    values = read_toml(path, f"preset {name}")
     try:
         return from_dict(values)
     except ConfigError as error:

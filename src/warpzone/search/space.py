@@ -4,15 +4,13 @@ best, and how trials are drawn and pruned."""
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpzone.config import MOST_BYTES, ConfigError, TrainConfig, load_preset
+from warpzone.config import ConfigError, TrainConfig, load_preset, read_toml
 from warpzone.config.run import name_problem
-from warpzone.rom.paths import read_plain
 from warpzone.run.matching import FREE
 from warpzone.search.objective import OBJECTIVES, Objective
 from warpzone.search.parameter import Parameter, parse_parameter, require_field
@@ -78,12 +76,7 @@ class Space:
 def read_space(path: Path) -> Space:
     """Reads a file. ConfigError with the reason if it cannot be used, OSError if it cannot be
     read."""
-    try:
-        values = tomllib.loads(read_plain(path, MOST_BYTES).decode())
-    except RecursionError as error:
-        raise ConfigError(f"{path} cannot be read: it is nested too deeply") from error
-    except ValueError as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+    values = read_toml(path, str(path))
     try:
         return parse_space(values, path.stem)
     except ConfigError as error:
