@@ -146,6 +146,36 @@ def test_axes_tell_their_ticks_apart_and_are_not_made_up(
     wait(lambda: clear.count() == 0 or clear.get_attribute("data-axes") == "none")
 
 
+def test_a_curve_that_comes_into_view_while_others_load_is_loaded_too(
+    server: Dashboard, open_page: Open
+) -> None:
+    page = open_page(server.url, token=False)
+
+    def slowly(route: Any) -> None:
+        there = route.connect_to_server()
+
+        def answer(message: str | bytes) -> None:
+            # Curves (the only answers in binary) are under way when a new one comes into view.
+            if isinstance(message, bytes):
+                page.wait_for_timeout(300)
+            elif "metrics" in json.loads(message):
+                page.wait_for_timeout(900)
+            route.send(message)
+
+        there.on_message(answer)
+
+    page.route_web_socket("**/ws", slowly)
+    page.reload()
+    page.wait_for_selector("body[data-state=connected]")
+    choose(page, "long")
+    wait(lambda: points(page) > 300)
+    choose(page, "rated")
+    clear = page.locator("canvas[data-name=clear_rate]")
+    clear.wait_for()
+    clear.scroll_into_view_if_needed()
+    wait(lambda: clear.get_attribute("data-axes") == "drawn")
+
+
 def choose(page: Any, name: str) -> None:
     value = page.locator("#run option", has_text=name).get_attribute("value")
     page.select_option("#run", value)

@@ -180,15 +180,16 @@ function news(message) {
   const numbers = message.watched.map((run) => `${run.id}${run.versions.metrics}`).join();
   if (numbers !== versions.numbers) {
     if (mine.versions.metrics) names();
-    curves.fetch(true);
+    curves.fetch();
   }
   versions = { ...mine.versions, numbers };
 }
 
 async function names() {
+  const run = chosen;
   try {
-    const answer = await link.ask({ type: "part", run: chosen, what: "names" });
-    if (!answer.missing) curves.offer(answer.metrics);
+    const answer = await link.ask({ type: "part", run, what: "names" });
+    if (!answer.missing && run === chosen) curves.offer(answer.metrics);
   } catch { /* the connection comes back, and asks again */ }
 }
 
@@ -275,7 +276,7 @@ document.addEventListener("keydown", (event) => {
   $("compare").open = false;
   $("compare").querySelector("summary").focus();
 });
-document.addEventListener("visibilitychange", () => { watch(); curves.fetch(true); });
+document.addEventListener("visibilitychange", () => { watch(); curves.fetch(); });
 document.addEventListener("click", (event) => { if (!$("compare").contains(event.target)) $("compare").open = false; });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => theme(null));
 theme(recall("theme", null));

@@ -29,14 +29,14 @@ export class Curves {
       this.axis = $("axis").value;
       remember("axis", this.axis);
       this.view.low = this.view.high = null;
-      this.fetch(true);
+      this.fetch();
     };
     $("unzoom").onclick = () => this.view.reset();
     $("more").onchange = () => this.add($("more").value);
     this.seen = new Set();
     this.watcher = new IntersectionObserver((entries) => {
       for (const entry of entries) this.seen[entry.isIntersecting ? "add" : "delete"](entry.target);
-      this.fetch(false);
+      this.fetch();
     }, { rootMargin: "200px" });
     new ResizeObserver(() => this.charts.forEach((chart) => chart.redraw())).observe($("charts"));
   }
@@ -71,7 +71,7 @@ export class Curves {
     this.place($("machine"), speed);
     show($("curves-none"), learning.length === 0);
     show($("machine-none"), machine.length === 0);
-    this.fetch(true);
+    this.fetch();
   }
 
   place(parent, wanted) {
@@ -112,11 +112,12 @@ export class Curves {
     $("unzoom").disabled = this.view.low === null;
     this.charts.forEach((chart) => chart.redraw());
     clearTimeout(this.soon);
-    this.soon = setTimeout(() => this.fetch(true), 120);
+    this.soon = setTimeout(() => this.fetch(), 120);
   }
 
-  async fetch(again) {
-    if (this.busy) { this.later = this.later || again; return; }
+  // What was asked for while an answer was under way may not be in that answer.
+  async fetch() {
+    if (this.busy) { this.later = true; return; }
     const shown = [...this.charts.values()].filter((chart) => this.seen.has(chart.element));
     if (!this.runs.length || !shown.length || document.hidden) return;
     this.busy = true;
@@ -124,7 +125,7 @@ export class Curves {
       await this.load(shown);
     } catch { /* the connection comes back, and asks again */ }
     this.busy = false;
-    if (this.later) { this.later = false; this.fetch(true); }
+    if (this.later) { this.later = false; this.fetch(); }
   }
 
   async load(charts) {
