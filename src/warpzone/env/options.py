@@ -7,6 +7,7 @@ from typing import Literal, TypedDict
 
 from warpzone import _engine
 from warpzone.env.actions import ActionSpec, action_table
+from warpzone.env.layout import Layout
 from warpzone.env.rewards import REWARDS, RewardWeights
 from warpzone.env.script import parse_start
 from warpzone.env.stages import StageSpec, lane_stages
@@ -210,6 +211,10 @@ class Options:
             mask_top=STATUS_BAR_LINES if self.mask_status_bar else 0,
             resize=_engine.Resize[self.resize.upper()],
         )
+
+    def layout_of(self, engine_shape: tuple[int, ...]) -> Layout:
+        """What becomes of the observations that the engine writes."""
+        return Layout(self.layout, self.dtype, engine_shape, self.planar and not self.gray)
 
     def lane_config(
         self, autoreset: _engine.Autoreset = _engine.Autoreset.NEXT_STEP

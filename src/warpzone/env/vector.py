@@ -19,7 +19,6 @@ from warpzone.env.buffers import BufferPool
 from warpzone.env.copies import Copies
 from warpzone.env.infos import InfoBlock, InfoBuilder
 from warpzone.env.lane_access import LaneAccess
-from warpzone.env.layout import Layout
 from warpzone.env.options import Native, OptionArgs, Options
 from warpzone.env.steering import Restarts, Steering
 
@@ -105,7 +104,7 @@ class MarioVectorEnv(Copies, LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints
         self.single_action_space = spaces.Discrete(len(self.action_names))
         self.action_space = batch_space(self.single_action_space, num_envs)
         shape = tuple(self._engine.obs_shape)
-        self._layout = Layout(chosen.layout, chosen.dtype, shape)
+        self._layout = chosen.layout_of(shape)
         self.single_observation_space = self._layout.space()
 
         self._pool = BufferPool((num_envs, *shape), np.uint8)

@@ -23,7 +23,6 @@ from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
 from warpzone.env.backends.shared_rows import layout
 from warpzone.env.backends.worker_lanes import WorkerSettings
 from warpzone.env.infos import InfoBuilder
-from warpzone.env.layout import Layout
 from warpzone.env.options import OptionArgs, Options
 from warpzone.env.steering import Steering
 
@@ -52,7 +51,7 @@ class BackendEnv(Steering, gymnasium.Env[Bytes, Any]):
             self._lanes = open_lanes(spec, sync=True, report=lambda event: None)
             undo.pop_all()
         self.action_space = spaces.Discrete(len(action_table(chosen.actions).masks))
-        self._layout = Layout(chosen.layout, chosen.dtype, tuple(self._lanes.obs_shape))
+        self._layout = chosen.layout_of(tuple(self._lanes.obs_shape))
         self.observation_space = self._layout.space()
         self._arrays = _arrays(self._lanes)
         self._infos = InfoBuilder(_engine.INFO_FIELDS, 1)
@@ -142,7 +141,7 @@ class BackendVectorEnv(Steering, VectorEnv[Bytes, NDArray[np.int64], Any]):
             undo.pop_all()
         self.single_action_space = spaces.Discrete(len(action_table(chosen.actions).masks))
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._layout = Layout(chosen.layout, chosen.dtype, tuple(self.lanes.obs_shape))
+        self._layout = chosen.layout_of(tuple(self.lanes.obs_shape))
         self.single_observation_space = self._layout.space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._infos = InfoBuilder(_engine.INFO_FIELDS, num_envs)
