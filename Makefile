@@ -101,6 +101,17 @@ build/aarch64.run:
 	$(call cmake,aarch64,-DWARPZONE_TESTS=ON -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake,$(if $(findstring |,$(ARM_TESTS)),-t $(subst |, ,$(ARM_TESTS))))
 	$(ROM_FILE) $(BIN)/ctest --test-dir build/aarch64 --output-on-failure -j $(JOBS) -R '$(ARM_TESTS)'
 
+# mkdocs would announce another product.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
+.PHONY: docs
+docs: .venv/requirements.stamp ## the documentation site, in build/site, in both languages
+	$(MKDOCS) build --strict --quiet
+	@echo "Open build/site/index.html or build/site/zh/index.html."
+
+.PHONY: docs-serve
+docs-serve: .venv/requirements.stamp ## the site on http://127.0.0.1:8000, built again when a page changes
+	$(MKDOCS) serve
+
 .PHONY: dist
 dist: .venv/requirements.stamp ## wheel and sdist in dist/, checked by twine
 	rm -rf dist
@@ -113,7 +124,7 @@ lint: build/installed.stamp ## ruff, mypy --strict, clang-format, oxlint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $(CPP_STYLE)
-	$(BIN)/oxlint --deny-warnings $(PAGE)
+	$(BIN)/oxlint --deny-warnings $(PAGE) docs/assets
 
 .PHONY: format
 format: .venv/requirements.stamp ## rewrite Python and C++ in the project's style

@@ -99,7 +99,7 @@ def test_every_python_is_tested() -> None:
 def test_every_push_is_linted_with_actionlint() -> None:
     workflow = load("push")
     assert workflow["on"]["push"] is None, "every branch"
-    assert {"lint", "unit"} <= started(workflow)
+    assert {"lint", "unit", "docs"} <= started(workflow)
     assert any("rhysd/actionlint@sha256:" in step.get("run", "") for step in steps(workflow))
 
 
