@@ -26,11 +26,20 @@ NETWORK = "the network's code, where it is not what the run recorded"
 
 def ready(args: argparse.Namespace) -> tuple[Found, bytes, _engine.NativeProgram | None]:
     """The agent that the arguments name, where it is to run, and the game it plays."""
+    found = named(args)
+    from warpzone import rom
+    from warpzone.rom import native
+
+    found.agent.to(_device(args.device))
+    image = rom.find(args.rom or found.config.rom)
+    return found, image, native.load(image)
+
+
+def named(args: argparse.Namespace) -> Found:
+    """The agent that the arguments name; what is to be known about it is said."""
     if importlib.util.find_spec("torch") is None:
         raise OSError("an agent needs PyTorch; install it with: pip install 'warpzone[train]'")
-    from warpzone import rom
     from warpzone.eval.weights import find_agent
-    from warpzone.rom import native
     from warpzone.run.shipped import PREFIX, is_shipped, shipped_names
 
     found = find_agent(args.agent, args.runs_dir, args.network or "")
@@ -47,9 +56,7 @@ def ready(args: argparse.Namespace) -> tuple[Found, bytes, _engine.NativeProgram
             f"{found.config.actions}, all other settings use their defaults",
             file=sys.stderr,
         )
-    found.agent.to(_device(args.device))
-    image = rom.find(args.rom or found.config.rom)
-    return found, image, native.load(image)
+    return found
 
 
 def _device(name: str) -> str:

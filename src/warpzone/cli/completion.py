@@ -14,7 +14,7 @@ USE = {
     "fish": "warpzone completion fish > ~/.config/fish/completions/warpzone.fish",
 }
 #: Commands whose positional words are runs or agents.
-TAKES_RUNS = ("eval", "video", "play", "report", "checkpoints", "dashboard")
+TAKES_RUNS = ("eval", "video", "play", "export", "report", "checkpoints", "dashboard")
 #: Flags whose values are.
 RUN_FLAGS = ("--resume", "--init", "--run")
 

@@ -15,6 +15,8 @@ EXTRAS = {
     "ray": ("actors on many machines, populations", "fleet"),
     "optuna": ("sweeps", "sweep"),
     "onnx": ("export to ONNX", "export"),
+    "onnxscript": ("export to ONNX", "export"),
+    "onnxruntime": ("export to ONNX", "export"),
     "huggingface_hub": ("agents on a model hub", "export"),
     "nes_py": ("comparison with nes-py", "compare"),
     "gym_super_mario_bros": ("comparison with gym-super-mario-bros", "compare"),

@@ -24,6 +24,7 @@ COMMANDS = {
     "eval": "evaluate an agent: every start delay, argmax and sampled, one life",
     "video": "a video of an agent at play: overlays, mosaic, slow motion",
     "map": "a full-length picture of a stage, and where agents die on it",
+    "export": "write an agent as ONNX or as an exported program of PyTorch",
     "report": "one self-contained HTML file about one or more runs",
     "rom": "install, show and verify the ROM",
     "play": "play a stage or a movie: an agent, scripted, random or by keyboard",
@@ -32,7 +33,7 @@ COMMANDS = {
     "completion": "a script that completes commands, flags and values in your shell",
 }
 #: Commands that always load PyTorch.
-WITH_TORCH = ("train", "eval", "video", "checkpoints")
+WITH_TORCH = ("train", "eval", "video", "checkpoints", "export")
 #: Commands that load it or the ROM before they can say anything.
 SLOW_TO_START = (*WITH_TORCH, "map", "report", "play", "bench", "doctor")
 

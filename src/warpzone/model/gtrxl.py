@@ -156,6 +156,9 @@ class Gtrxl(Memory):
 
     def _past(self, filled: Tensor, starts: Tensor) -> Tensor:
         """[T, B]: how many steps before each one it may see."""
+        if starts.shape[0] == 1:
+            # The same for a single step, without an operator that ONNX does not have.
+            return torch.where(starts, 0, filled).clamp(max=self.memory_length)
         time = torch.arange(starts.shape[0], device=starts.device)[:, None]
         last_start = torch.where(starts, time, -1).cummax(0).values
         past = torch.where(last_start < 0, filled + time, time - last_start)

@@ -1,0 +1,1 @@
+"""Agents for others: files that need nothing of this package, and a model hub."""
