@@ -2,7 +2,8 @@
 
 Each combination is a virtual environment of its own, made by uv, with a wheel of this tree. There
 `tests/helpers/releases.py` plays, loads the agents and resumes the checkpoints of every release,
-and trains. The matrix is printed, kept as JSON and shown by docs/compatibility.md.
+and trains. The matrix is printed, kept as JSON and shown by docs/compatibility.md
+and its translation.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from translation import chinese
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "compatibility.md"
+CHINESE_PAGE = ROOT / "docs" / "compatibility.zh.md"
 KEPT = ROOT / "benchmarks" / "compatibility.json"
 CHECKS = ROOT / "tests" / "helpers" / "releases.py"
 PACKAGES = ("torch", "gymnasium", "numpy")
@@ -129,10 +133,11 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def write_page(rows: list[dict[str, Any]]) -> None:
-    text = PAGE.read_text()
-    before, _, rest = text.partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{table(rows)}\n{END}{rest.partition(END)[2]}")
+def write_pages(rows: list[dict[str, Any]]) -> None:
+    matrix = table(rows)
+    for page, shown in ((PAGE, matrix), (CHINESE_PAGE, chinese("compatibility", matrix))):
+        before, _, rest = page.read_text().partition(BEGIN)
+        page.write_text(f"{before}{BEGIN}\n{shown}\n{END}{rest.partition(END)[2]}")
 
 
 def main() -> int:
@@ -141,7 +146,9 @@ def main() -> int:
     parser.add_argument("--wheels", type=Path, help="folder with wheels (default: WORK/wheels)")
     parser.add_argument("--only", nargs="*", metavar="NAME", help="combinations by their names")
     parser.add_argument("--out", type=Path, help="where the matrix is kept as JSON")
-    parser.add_argument("--page", action="store_true", help=f"write it into {PAGE.name} too")
+    parser.add_argument(
+        "--page", action="store_true", help=f"write it into {PAGE.name} and {CHINESE_PAGE.name} too"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print what would be tried")
     args = parser.parse_args()
     chosen = [c for c in COMBINATIONS if not args.only or c.name in args.only]
@@ -163,7 +170,7 @@ def main() -> int:
     if args.out:
         args.out.write_text(json.dumps(rows, indent=1) + "\n")
     if args.page:
-        write_page(rows)
+        write_pages(rows)
     tried = [row for row in rows if "checks" in row]
     good = all(text.startswith("ok") for row in tried for text in row["checks"].values())
     return 0 if tried and good else 1

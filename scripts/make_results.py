@@ -1,6 +1,6 @@
-"""Writes what was measured about the shipped agents into README, its translation and
-docs/results.md, between the lines `<!-- NAME -->` and `<!-- /NAME -->`, and draws their learning
-curve.
+"""Writes what was measured about the shipped agents into README, docs/results.md and the
+translations of both, between the lines `<!-- NAME -->` and `<!-- /NAME -->`, and draws their
+learning curve. The Chinese words are those of scripts/translation/zh.toml.
 
     python scripts/make_results.py                       # from src/warpzone/agents and benchmarks
     python scripts/make_results.py --evals RUN/evals.jsonl.gz --name all    # of another run
@@ -18,12 +18,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from translation import chinese
+
 from warpzone.eval import card
 from warpzone.report.published import RESULTS, SOURCES
 from warpzone.run.shipped import read_description, shipped_names
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "README.zh-CN.md", "docs/results.md")
+PAGES = ("README.md", "docs/results.md")
+CHINESE_PAGES = ("README.zh-CN.md", "docs/results.zh.md")
 #: What an agent of all stages must reach and what it aims at, in episodes of 992.
 GOALS = {"argmax": (850, 943), "sampled": (800, 930)}
 #: Points that the rate of argmax may be lower on starts and games that did not choose the weights.
@@ -72,7 +75,7 @@ def curve_of(name: str) -> str:
 
 # --- what is written ------------------------------------------------------------------------------
 def summary(about: dict[str, Any]) -> str:
-    """An agent in a table of one row, in any language."""
+    """An agent in a table of one row."""
     clears, training = about["measured"][0]["clears"], about["training"]
     argmax, sampled = (card.total(clears[policy]) for policy in ("argmax", "sampled"))
     return "\n".join(
@@ -170,6 +173,17 @@ def filled(text: str, parts: dict[str, str]) -> str:
     return text
 
 
+def pages() -> dict[Path, str]:
+    """Every page with what is to be in it."""
+    parts = blocks()
+    in_chinese = {name: chinese("results", part) for name, part in parts.items()}
+    return {
+        ROOT / page: filled((ROOT / page).read_text(), said)
+        for names, said in ((PAGES, parts), (CHINESE_PAGES, in_chinese))
+        for page in names
+    }
+
+
 def main() -> int:
     """Writes, or says what is not as it would be written."""
     parser = argparse.ArgumentParser(
@@ -195,8 +209,7 @@ def main() -> int:
             rows = before + rows
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (ROOT / "benchmarks" / f"agent-{args.name}.jsonl").write_text(text)
-    parts = blocks()
-    wanted = {ROOT / page: filled((ROOT / page).read_text(), parts) for page in PAGES}
+    wanted = pages()
     wanted[ROOT / "docs" / "media" / "learning-all.svg"] = curve_of("all")
     stale = [
         path for path, text in wanted.items() if not path.is_file() or path.read_text() != text

@@ -1,12 +1,15 @@
-"""Writes docs/metrics.md from the schema; `--check` only says whether it is up to date."""
+"""Writes docs/metrics.md from the schema, and docs/metrics.zh.md with the words of
+scripts/translation/zh.toml; `--check` only says whether both are up to date."""
 
 import argparse
 import sys
 from pathlib import Path
 
+from translation import chinese
+
 from warpzone.metrics import schema
 
-FILE = Path(__file__).parents[1] / "docs" / "metrics.md"
+DOCS = Path(__file__).parents[1] / "docs"
 GROUPS = {
     "run": "Where the run is",
     "loss": "Learning",
@@ -31,7 +34,7 @@ TAIL = """## Other files of a run
 
 | file | one line for each | fields |
 |---|---|---|
-| `episodes.jsonl` | finished episode | `lane`, `stage` (0 is 1-1, 31 is 8-4, -1 the whole game), `start_delay` (frames), `episode_return`, `steps`, `furthest_x`, `reason` (`flag`, `death`, `timeout`, `stagnation`), `global_step` |
+| `episodes.jsonl` | finished episode | `lane`, `stage` (0 is 1-1, 31 is 8-4, -1 the whole game), `start_delay` (frames), `episode_return`, `steps`, `furthest_x`, `reason` (`flag`, `death`, `setback`, `timeout`, `stagnation`), `restart` (the moment of the archive it began at, 0 the start of the stage), `global_step` |
 | `evals.jsonl` | evaluated start | `global_step`, `seconds`, `stage`, `policy`, `start_delay`, `cleared`, `furthest_x`, `steps`, `reason` and more |
 | `heartbeat.jsonl` | `--heartbeat-interval` seconds | `timestamp`, `component`, `phase` (`start`, `collect`, `learn`, `eval`, `checkpoint`, `pause`, and at the end `done` or `interrupt`), `update`, `global_step`, `updates_per_sec`, `steps_per_sec` (over the last 8 lines), `idle_seconds` (since the last step or optimiser step), `message` (the last hint or warning); of the process `proc_cpu_percent` (since the line before), `proc_mem_rss_mb`, `proc_threads`, `proc_children`, `proc_fds`; and `gpu_*` as the monitor last saw them |
 | `env.jsonl` | environment of another back-end that is made, ready or lost | `timestamp`, `kind`, `text`, `env`, `of`, `seconds`, `pid`, `global_step` |
@@ -46,8 +49,8 @@ evaluations after its checkpoint, from parts too, so no row is there twice.
 """  # noqa: E501
 
 
-def reference() -> str:
-    """The whole page."""
+def reference(whole: str = "whole") -> str:
+    """The whole page, with this word for counts."""
     parts = [HEAD]
     for group, title in GROUPS.items():
         parts.append(
@@ -55,14 +58,22 @@ def reference() -> str:
         )
         for field in schema.FIELDS:
             if field.group == group:
-                whole = " *whole*" if field.whole else ""
-                parts.append(f"| `{field.name}`{whole} | {field.meaning} | {field.bad} |")
+                count = f" *{whole}*" if field.whole else ""
+                parts.append(f"| `{field.name}`{count} | {field.meaning} | {field.bad} |")
         parts[-1] += "\n"
     return "\n".join([*parts, TAIL])
 
 
+def pages() -> dict[Path, str]:
+    """Every page that is made here."""
+    return {
+        DOCS / "metrics.md": reference(),
+        DOCS / "metrics.zh.md": chinese("metrics", reference(whole="整数")),
+    }
+
+
 def main() -> int:
-    """0 if the page is what the schema says."""
+    """0 if the pages are what the schema says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, fail if it differs")
     parser.add_argument(
@@ -73,17 +84,18 @@ def main() -> int:
     if unknown:
         print(f"metrics_doc: no title for the groups {sorted(unknown)}.", file=sys.stderr)
         return 1
-    text = reference()
+    wanted = pages()
+    stale = [path for path in wanted if not path.is_file() or path.read_text() != wanted[path]]
     if args.dry_run:
-        same = FILE.is_file() and FILE.read_text() == text
-        print(f"would {'leave' if same else 'rewrite'} {FILE.name}")
+        for path in wanted:
+            print(f"would {'rewrite' if path in stale else 'leave'} {path.name}")
         return 0
     if args.check:
-        if FILE.is_file() and FILE.read_text() == text:
-            return 0
-        print(f"{FILE} is out of date; run {Path(__file__).name}.", file=sys.stderr)
-        return 1
-    FILE.write_text(text)
+        for path in stale:
+            print(f"{path} is out of date; run {Path(__file__).name}.", file=sys.stderr)
+        return 1 if stale else 0
+    for path in stale:
+        path.write_text(wanted[path])
     return 0
 
 

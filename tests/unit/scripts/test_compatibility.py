@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import translation
 
 ROOT = Path(__file__).parents[3]
 
@@ -31,6 +32,8 @@ def test_the_oldest_versions_are_those_that_are_promised(script: dict[str, Any])
 def test_the_page_shows_the_last_matrix(script: dict[str, Any]) -> None:
     rows = json.loads(script["KEPT"].read_text())
     assert script["table"](rows) in script["PAGE"].read_text()
+    in_chinese = translation.chinese("compatibility", script["table"](rows))
+    assert in_chinese in script["CHINESE_PAGE"].read_text()
     tried = [row for row in rows if "checks" in row]
     for what in ("python", "torch", "gymnasium"):
         assert len({row[what] for row in tried}) >= 2, f"two versions of {what}"
