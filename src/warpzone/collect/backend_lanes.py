@@ -16,6 +16,7 @@ from warpzone.collect import lanes as native
 from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import TrainConfig
 from warpzone.config.backend import BackendConfig, ram_address
+from warpzone.config.outside import check_backend
 from warpzone.env.backends.events import Event, say
 from warpzone.env.backends.interface import Lanes, RamX
 from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
@@ -143,6 +144,7 @@ def make_backend_groups(
 ) -> BackendGroups:
     """The run's lanes, or this rank's of them. Each group has a thread that waits for it, so all
     groups can play."""
+    check_backend(config)
     driver = ThreadPoolExecutor(config.groups, thread_name_prefix="backend")
     file = RomFile(rom)
     ram_x = RamX(

@@ -16,6 +16,7 @@ from typing import Any
 
 from warpzone.env.backends.events import say
 from warpzone.env.backends.interface import BackendError
+from warpzone.env.backends.opening import agree
 from warpzone.env.backends.select import check_installed, check_name
 from warpzone.env.backends.worker_lanes import WorkerSettings
 from warpzone.stability import digest, report
@@ -114,6 +115,7 @@ def _drive(args: argparse.Namespace, rows: Iterator[dict[str, Any]]) -> int:
         print(f"[benchmark] would run {plan}")
         return 0
     try:
+        agree(args.backend)
         check_installed(args.backend)
     except BackendError as error:
         print(f"[benchmark] {error}.", file=sys.stderr)

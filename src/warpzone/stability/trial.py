@@ -16,7 +16,7 @@ from warpzone import rom as roms
 from warpzone.env.actions import ACTION_SETS
 from warpzone.env.backends.events import Report
 from warpzone.env.backends.interface import BackendError, Lanes
-from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
+from warpzone.env.backends.opening import RomFile, agree, make_spec, open_lanes
 from warpzone.env.backends.select import NES_PY, prewarm
 from warpzone.env.backends.shared_rows import layout
 from warpzone.env.backends.worker_lanes import WorkerSettings
@@ -81,6 +81,7 @@ def run(trial: Trial, report: Report | None = None) -> dict[str, Any]:
 
 
 def _play(trial: Trial, file: RomFile, row: dict[str, Any], report: Report) -> None:
+    agree(trial.backend)
     spec = make_spec(trial.backend, file, OPTIONS, trial.num_envs)
     for _ in range(trial.prewarm_count):
         prewarm(spec, every_stage=False)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from warpzone.config import ConfigError, TrainConfig, outside
-from warpzone.config.outside import agree, load_plugin, plugins_of
+from warpzone.config import ConfigError, TrainConfig
+from warpzone.config.outside import agree, check_backend, load_plugin, plugins_of
+from warpzone.env import outside
 
 SOURCE = "def reward(step):\n    return step.reward\n"
 
@@ -52,6 +53,11 @@ def test_names_are_checked_when_a_configuration_is_made() -> None:
     assert all_three.base_reward == "progress"
     assert config(reward="gym").base_reward == "gym"
     assert list(plugins_of(config(reward="gym"))) == []
+    played = TrainConfig(backend="i:j", num_envs=4, minibatch=16, rollout_steps=8)
+    assert list(plugins_of(played.replace(backend="nes-py"))) == []
+    assert list(plugins_of(played)) == [("backend", "i:j")]
+    # Whoever makes it says that it is not there.
+    check_backend(played)
 
 
 def test_what_the_user_named_is_loaded_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

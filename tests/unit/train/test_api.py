@@ -20,7 +20,7 @@ from tiny_runs import tiny
 
 import warpzone
 from warpzone.cli.main import main
-from warpzone.config import outside
+from warpzone.env import outside
 from warpzone.eval import evaluate as protocol
 from warpzone.media.video import VideoError
 from warpzone.model.agent import Agent

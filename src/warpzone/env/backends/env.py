@@ -19,7 +19,7 @@ from warpzone import _engine
 from warpzone.env import machinery, seeds
 from warpzone.env.actions import action_table
 from warpzone.env.backends.interface import Bools, Bytes, Floats, Lanes, RamX
-from warpzone.env.backends.opening import RomFile, make_spec, open_lanes
+from warpzone.env.backends.opening import RomFile, agree, make_spec, open_lanes
 from warpzone.env.backends.shared_rows import layout
 from warpzone.env.backends.worker_lanes import WorkerSettings
 from warpzone.env.infos import InfoBuilder
@@ -44,6 +44,7 @@ class BackendEnv(Steering, gymnasium.Env[Bytes, Any]):
         **options: Unpack[OptionArgs],
     ) -> None:
         chosen = Options(**options)
+        agree(backend)
         self._rom = RomFile(machinery.rom_image(rom))
         with ExitStack() as undo:
             undo.callback(self._rom.close)
@@ -133,6 +134,7 @@ class BackendVectorEnv(Steering, VectorEnv[Bytes, NDArray[np.int64], Any]):
         super().__init__()
         chosen = Options(**options)
         self.num_envs = machinery.count("num_envs", num_envs, 1024)
+        agree(backend)
         self._rom = RomFile(machinery.rom_image(rom))
         with ExitStack() as undo:
             undo.callback(self._rom.close)

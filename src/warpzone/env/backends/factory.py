@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,29 +20,56 @@ from warpzone.env.backends.interface import (
 )
 from warpzone.env.backends.rom_lock import rom_lock
 from warpzone.env.backends.stage_warning import only_first_stage
+from warpzone.env.outside import Code, OutsideError, locate, nowhere
 from warpzone.env.stages import stage_name
 
 _X_NAMES = ("mario_x", "x_pos")
 _MASKS = 256
 
 
-def find(spec: str) -> Callable[..., Any]:
-    """The callable behind `module:factory`; modules of the current folder are found too."""
-    module_name, _, attribute = spec.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+def agree(backend: str) -> None:
+    """The user names it: its code may run, as it is now."""
+    _code(backend).remember()
+
+
+def digest(backend: str) -> str:
+    """Of the file that may run. BackendError if it may not."""
+    code = _code(backend)
+    _allow(code, "")
+    return code.digest
+
+
+def find(backend: str, agreed: str = "") -> Callable[..., Any]:
+    """The callable behind `module:factory`. A file of the current folder must have been agreed to,
+    here or by whoever gave its digest."""
+    code = _code(backend)
+    _allow(code, agreed)
     try:
-        found: Any = importlib.import_module(module_name)
-    except ImportError as error:
-        raise BackendError(f"the back-end {spec} cannot be imported: {error}") from error
-    for name in attribute.split("."):
-        if not hasattr(found, name):
-            raise BackendError(f"the back-end {spec} has no {name!r}")
-        found = getattr(found, name)
+        found = code.load()
+    except OutsideError as error:
+        raise BackendError(str(error)) from error
     if not callable(found):
-        raise BackendError(f"the back-end {spec} is not a function that makes an environment")
+        raise BackendError(f"the back-end {backend} is not a function that makes an environment")
     made: Callable[..., Any] = found
     return made
+
+
+def _code(backend: str) -> Code:
+    try:
+        code = locate("backend", backend)
+    except OutsideError as error:
+        raise BackendError(str(error)) from error
+    if code is None:
+        raise BackendError(f"the back-end {backend} cannot be imported: {nowhere(backend)}")
+    return code
+
+
+def _allow(code: Code, agreed: str) -> None:
+    try:
+        if code.digest != agreed:
+            code.check(agreed)
+    except OutsideError as error:
+        raise BackendError(str(error)) from error
 
 
 def accepted(factory: Callable[..., Any]) -> set[str]:
@@ -58,13 +82,13 @@ def accepted(factory: Callable[..., Any]) -> set[str]:
 
 def check_stages(spec: BackendSpec) -> None:
     """Says once, before anything is made, that a factory does not know the stages asked for."""
-    if "stage" not in accepted(find(spec.backend)):
+    if "stage" not in accepted(find(spec.backend, spec.digest)):
         only_first_stage(spec.backend, spec.stages)
 
 
 def make(spec: BackendSpec, stage: int, log: Diagnostics) -> Any:
     """One environment, with what its factory wants to know of ours."""
-    factory = find(spec.backend)
+    factory = find(spec.backend, spec.digest)
     names = accepted(factory)
     offered = {
         "stage": "game" if stage < 0 else stage_name(stage),

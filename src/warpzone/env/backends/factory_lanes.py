@@ -38,7 +38,7 @@ class FactoryLanes(LocalLanes):
         super().__init__(spec)
         lanes = self.num_lanes
         self._log = log
-        self._takes_stage = "stage" in factory.accepted(factory.find(spec.backend))
+        self._takes_stage = "stage" in factory.accepted(factory.find(spec.backend, spec.digest))
         #: Environments of each lane by stage; only one where the factory knows no stages.
         self._made: list[dict[int, Any]] = [{} for _ in range(lanes)]
         self._envs: list[Any] = [None] * lanes

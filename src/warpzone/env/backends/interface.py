@@ -108,6 +108,8 @@ class BackendSpec:
     #: Environments of other groups before these lanes, and of all groups; 0 is these lanes alone.
     before: int = 0
     total: int = 0
+    #: Of the file of a `module:factory`, which the user has agreed to.
+    digest: str = ""
 
     def only(self, lane: int) -> BackendSpec:
         """The same for a single lane."""

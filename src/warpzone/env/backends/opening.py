@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from warpzone import rom as roms
@@ -44,7 +45,8 @@ def make_spec(
     before: int = 0,
     total: int = 0,
 ) -> BackendSpec:
-    """Everything a process needs to make these lanes; `before` others were made, of `total`."""
+    """Everything a process needs to make these lanes; `before` others were made, of `total`.
+    BackendError if the back-end is code of the current folder that nobody agreed to."""
     if options.obs != "pixels":
         raise BackendError(f"the back-end {backend} shows pixels, not {options.obs}")
     check_installed(backend)
@@ -63,8 +65,17 @@ def make_spec(
     if is_factory(backend):
         from warpzone.env.backends import factory
 
+        spec = replace(spec, digest=factory.digest(backend))
         factory.check_stages(spec)
     return spec
+
+
+def agree(backend: str) -> None:
+    """A program names this back-end: if it is code of the current folder, it may run."""
+    if is_factory(backend):
+        from warpzone.env.backends import factory
+
+        factory.agree(backend)
 
 
 def _check_stages(backend: str, rom: RomFile, stages: Sequence[tuple[int, ...]]) -> None:

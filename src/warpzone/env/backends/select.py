@@ -29,8 +29,9 @@ def check_name(backend: str) -> str | None:
     return f"--backend must be native, nes-py, retro or module:factory, not {backend!r}"
 
 
-def check_installed(backend: str) -> None:
-    """Raises with one sentence when what a back-end needs is missing."""
+def check_installed(backend: str, agreed: str = "") -> None:
+    """Raises with one sentence when what a back-end needs is missing, or when it is code that may
+    not run; agreed: the digest of the code that may."""
     if backend == NES_PY:
         from warpzone.env.backends import nes_py
 
@@ -42,7 +43,7 @@ def check_installed(backend: str) -> None:
     elif is_factory(backend):
         from warpzone.env.backends import factory
 
-        factory.find(backend)
+        factory.find(backend, agreed)
     else:
         raise BackendError(
             f"there is no other back-end {backend!r}; use nes-py, retro or module:factory"
@@ -51,7 +52,7 @@ def check_installed(backend: str) -> None:
 
 def make_lanes(spec: BackendSpec, log: Diagnostics, report: Report | None = None) -> Lanes:
     """All lanes of the spec in this process, one after another."""
-    check_installed(spec.backend)
+    check_installed(spec.backend, spec.digest)
     if is_factory(spec.backend):
         from warpzone.env.backends.factory_lanes import FactoryLanes
 
@@ -77,7 +78,7 @@ def make_lanes(spec: BackendSpec, log: Diagnostics, report: Report | None = None
 def prewarm(spec: BackendSpec, every_stage: bool) -> None:
     """Makes and drops an environment in this process, or one for each stage: what cannot work
     fails here, with its reason, and files are in memory when the workers ask for them."""
-    check_installed(spec.backend)
+    check_installed(spec.backend, spec.digest)
     stages = sorted({stage for lane in spec.stages for stage in (lane or (-1,))})
     for stage in stages if every_stage else stages[:1]:
         if is_factory(spec.backend):

@@ -83,7 +83,7 @@ class WorkerLanes(BackendLanes):
         super().__init__(spec)
         self._settings = settings or WorkerSettings()
         self._told = report
-        check_installed(spec.backend)
+        check_installed(spec.backend, spec.digest)
         if self._settings.prewarm or self._settings.prewarm_all:
             prewarm(spec, self._settings.prewarm_all)
         self._context = multiprocessing.get_context(start_method(self._settings.start_method))
