@@ -25,6 +25,9 @@ HOLDING = (1, 14)
 #: Pixels that a place is wide and high.
 WIDTH = 32
 HEIGHT = 32
+#: Pixels of Mario's position on the screen that tell places apart. The first pipe of 8-4 can be
+#: entered only with the screen behind: once it has scrolled too far, the game leads back.
+SCREEN = 16
 #: What tells maps and rounds of a maze apart; as in the archive.
 MAP = ("world", "stage", "area_type", "area_index", "loops_correct")
 
@@ -94,7 +97,7 @@ class _Trials:
         vector.seed([seed] * LANES)
         vector.reset(None, self._obs, self._info)
         first = Place(vector.save(0), None, b"", 0)
-        self._places: dict[tuple[int, ...], int] = {self._keys()[0]: 0}
+        self._places: dict[tuple[int, ...], int] = {place_keys(self._info)[0]: 0}
         self._list = [first]
         self._visits = [0]
 
@@ -151,18 +154,12 @@ class _Trials:
             self._final_info,
         )
 
-    def _keys(self) -> list[tuple[int, ...]]:
-        info = self._info
-        x, y = info[:, COLUMN["x_pos"]] // WIDTH, info[:, COLUMN["y_pos"]] // HEIGHT
-        columns = [*(info[:, COLUMN[name]] for name in MAP), x, y]
-        return list(zip(*(column.tolist() for column in columns), strict=True))
-
     def _look(
         self, begun: list[Place], actions: NDArray[np.int64], alive: NDArray[np.bool_]
     ) -> None:
         """Saves every lane that is where none has been, or that came there sooner."""
         state = self._info[:, COLUMN["player_state"]]
-        keys = self._keys()
+        keys = place_keys(self._info)
         for lane in np.flatnonzero(alive & (state == _engine.PlayerState.IN_CONTROL)).tolist():
             length = begun[lane].length + len(actions)
             known = self._places.get(keys[lane])
@@ -176,6 +173,17 @@ class _Trials:
                 self._visits.append(0)
             else:
                 self._list[known] = place
+
+
+def place_keys(info: NDArray[np.int32]) -> list[tuple[int, ...]]:
+    """The place where each lane is."""
+    x, y = info[:, COLUMN["x_pos"]], info[:, COLUMN["y_pos"]]
+    # A jump comes by sooner than Mario can stand there, and only who stands can take a pipe.
+    standing = (info[:, COLUMN["float_state"]] == 0).astype(np.int32)
+    on_screen = (x - info[:, COLUMN["screen_x"]]) // SCREEN
+    place = x // WIDTH, y // HEIGHT, standing, on_screen
+    columns = [*(info[:, COLUMN[name]] for name in MAP), *place]
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def _path(place: Place) -> list[int]:

@@ -1,13 +1,16 @@
 """The search: its ways lead to the flag, only the seed decides them, and it knows its end."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pytest
 from tiny_runs import tiny
 
 from warpzone import rom
 from warpzone.collect.lanes import lane_options
-from warpzone.collect.search import LANES, TRIAL, Way, find_way
+from warpzone.collect.search import LANES, TRIAL, Way, find_way, place_keys
+from warpzone.env.infos import COLUMN
 from warpzone.env.options import OptionArgs
 from warpzone.env.stages import parse_stages
 from warpzone.env.vector import MarioVectorEnv
@@ -60,3 +63,45 @@ def test_a_search_ends() -> None:
     way, steps = found(most_steps=3 * LANES * TRIAL - 1)
     assert way is None
     assert steps == 3 * LANES * TRIAL
+
+
+def test_places_are_told_apart_by_where_mario_is_on_the_map_and_on_the_screen() -> None:
+    def key(**changed: int) -> tuple[int, ...]:
+        row = np.zeros((1, len(COLUMN)), np.int32)
+        there = {"x_pos": 1282, "y_pos": 127, "screen_x": 1150, "world": 8, "stage": 4}
+        for name, value in (there | changed).items():
+            row[0, COLUMN[name]] = value
+        return place_keys(row)[0]
+
+    assert key() == key(x_pos=1283, y_pos=126, screen_x=1151, score=5, x_speed=3)
+    others = [
+        key(x_pos=1250, screen_x=1118),
+        key(y_pos=95),
+        # In the air, and with the screen further on.
+        key(float_state=1),
+        key(screen_x=1170),
+        key(loops_correct=1),
+        key(area_index=2),
+    ]
+    assert len({key(), *others}) == 1 + len(others)
+    assert key(float_state=1) == key(float_state=2)
+
+
+@pytest.mark.long
+@pytest.mark.limit(1800)
+def test_a_way_through_the_last_stage_is_found() -> None:
+    """Its first pipe can be entered only while the screen is behind."""
+    image = rom.find(None)
+    config = replace(CONFIG, stages="8-4")
+    way, steps = find_way(
+        lane_options(config),
+        image,
+        native.load(image),
+        stage=parse_stages("8-4")[0],
+        seed=1,
+        chances=np.full(12, 1 / 12),
+        most_steps=20_000_000,
+        num_threads=2,
+    )
+    assert way is not None
+    assert steps < 20_000_000
