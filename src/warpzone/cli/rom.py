@@ -50,7 +50,6 @@ def _translate(installed: rom.Rom) -> None:
 
     if native.cached(installed.data) is not None:
         return
-    print(f"{installed.variant}: translating its program (once, less than a minute) ...")
     started = time.perf_counter()
     # Without a compiler this warns and the interpreter is used; the ROM is installed either way.
     if native.load(installed.data) is not None:

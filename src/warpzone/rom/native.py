@@ -16,6 +16,7 @@ import platform
 import secrets
 import shlex
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -35,6 +36,7 @@ _LOCK_SECONDS = 600
 _KEY, _KEY_BYTES = "seal.key", 32
 #: Far larger than any library.
 _MOST_BYTES = 256 << 20
+_ONCE = "once on this machine; it takes about 10 seconds, a minute or two beside other work"
 _COST = "the interpreter is used, which is about 5 times slower"
 
 
@@ -228,11 +230,15 @@ def _locked(place: _Place, path: Path) -> Iterator[None]:
         raise NativeError(f"{path} cannot be written ({error.strerror}).") from error
     try:
         deadline = time.monotonic() + _LOCK_SECONDS
+        waiting = False
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
+                if not waiting:
+                    waiting = True
+                    _say("another process translates the ROM's program; this one waits for it")
                 if time.monotonic() > deadline:
                     raise NativeError(f"another process holds {path} for too long.") from None
                 time.sleep(0.05)
@@ -243,11 +249,18 @@ def _locked(place: _Place, path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _say(text: str) -> None:
+    """Whoever started this sees nothing else for a while."""
+    print(f"warpzone: {text}", file=sys.stderr, flush=True)
+
+
 def _build(rom: bytes, place: _Place, library: Path) -> None:
     """Translates and compiles in a folder of its own, then publishes library and side-car."""
     started = time.perf_counter()
     try:
         _remove_leftovers(library)
+        compiler.find()
+        _say(f"translating the ROM's program to native code, {_ONCE}")
         with tempfile.TemporaryDirectory(dir=library.parent, prefix=f".{library.stem}.") as name:
             source, product = Path(name) / "program.c", Path(name) / "program.so"
             source.write_text(_engine.translate(rom))

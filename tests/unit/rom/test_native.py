@@ -6,6 +6,7 @@ tested where they are played.
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import stat
@@ -21,6 +22,7 @@ import pytest
 from warpzone import _engine
 from warpzone.rom import native, paths
 
+OUT = pytest.CaptureFixture[str]
 SOURCE = "int wz_answer(void) { return 42; }\n"
 #: Builds with the same stand-in, in a process of its own.
 PROCESS = f"""
@@ -74,6 +76,62 @@ def test_builds_once_and_is_private(folders: Path, compiler: Path) -> None:
     assert library is not None
     assert stat.S_IMODE(library.parent.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(file.stat().st_mode) & 0o077 == 0 for file in library.parent.iterdir())
+
+
+def test_translating_is_announced_before_it_begins(
+    compiler: Path, engine: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heard: list[str] = []
+
+    def translate(rom: bytes) -> str:
+        heard.append(capsys.readouterr().err)
+        return SOURCE
+
+    engine.translate = translate
+    native.load(b"rom")
+    assert len(heard) == 1
+    assert heard[0].startswith("warpzone: translating the ROM's program to native code, once on")
+    assert "about 10 seconds" in heard[0]
+    assert heard[0].count("\n") == 1
+    # What is translated already is loaded without a word.
+    native.load(b"rom")
+    assert capsys.readouterr().err == ""
+    assert len(heard) == 1
+
+
+def test_nothing_is_announced_without_a_compiler(
+    folders: Path,
+    engine: object,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.warns(RuntimeWarning, match="no-such-compiler"):
+        native.load(b"rom")
+    assert "translating" not in capsys.readouterr().err
+
+
+def test_waiting_for_another_process_is_announced(
+    folders: Path, compiler: Path, monkeypatch: pytest.MonkeyPatch, capsys: OUT
+) -> None:
+    native.load(b"another rom")
+    lock = folders / "cache" / "native" / f"{native.key(b'rom')}.lock"
+    heard: list[str] = []
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        capsys.readouterr()
+
+        def give_up(seconds: float) -> None:
+            heard.append(capsys.readouterr().err)
+            fcntl.flock(held, fcntl.LOCK_UN)
+
+        # Not the module's own sleep, which waiting for the compiler calls as well.
+        clock = SimpleNamespace(**{**vars(time), "sleep": give_up})
+        monkeypatch.setattr(native, "time", clock)
+        assert native.load(b"rom") is not None
+    assert heard == [
+        "warpzone: another process translates the ROM's program; this one waits for it\n"
+    ]
 
 
 def test_key_follows_rom_engine_and_cpu(
