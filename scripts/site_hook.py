@@ -40,6 +40,8 @@ FENCE = re.compile(r" *(`{3,}|~{3,})")
 HEADING = re.compile(r"(#{1,6}) +(.+?) *#* *$")
 #: A code span, or a link or picture with its target.
 INLINE = re.compile(r"(`+)(?:.(?!\1))*.?\1|\]\(<?([^()\s>]*(?:\([^()\s]*\))?[^()\s>]*)>?")
+#: What a Chinese page may have above a heading, so that links work on GitHub too.
+OWN_ANCHOR = re.compile(r'<a id="([^"]+)"></a>\s*')
 _slug: Callable[[str, str], str] = slugify(case="lower")
 
 
@@ -97,6 +99,8 @@ def anchored(text: str, names: list[str]) -> str:
     for line, plain in prose(text):
         if plain and HEADING.match(line):
             line = f"{line.rstrip()} {{: #{next(rest)} }}\n"
+        elif plain and (own := OWN_ANCHOR.fullmatch(line)) and own[1] in names:
+            continue
         lines.append(line)
     return "".join(lines)
 

@@ -122,7 +122,10 @@ def test_headings_of_chinese_pages_have_english_anchors(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "one.md").write_text("# One\n\n```sh\n# no heading\n```\n\n## Two `words`\n")
-    (docs / "one.zh.md").write_text("# 一\n\n```sh\n# no heading\n```\n\n## 二\n\n[a](../x.json)\n")
+    chinese = (
+        '# 一\n\n```sh\n# no heading\n```\n\n<a id="two-words"></a>\n\n## 二\n\n[a](../x.json)\n'
+    )
+    (docs / "one.zh.md").write_text(chinese)
     (tmp_path / "x.json").write_text("{}")
     pages = Pages(tmp_path)
     text = pages.page("docs/one.zh.md")
@@ -130,6 +133,7 @@ def test_headings_of_chinese_pages_have_english_anchors(tmp_path: Path) -> None:
     assert "## 二 {: #two-words }" in text
     assert "\n# no heading\n" in text
     assert "[a](files/x.json)" in text
+    assert "<a id=" not in text, "it would be there twice"
 
 
 def test_sections_have_chinese_names() -> None:
