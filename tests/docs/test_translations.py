@@ -21,19 +21,10 @@ TRANSLATED = [name for name in all_pages() if (ROOT / chinese_of(name)).is_file(
 INTERNAL = {"docs/roadmap.md"}
 #: Pages that people use, without a translation yet.
 MISSING = {
-    "docs/backends.md",
-    "docs/containers.md",
-    "docs/environments.md",
     "docs/export.md",
     "docs/from-older-commands.md",
     "docs/glossary.md",
-    "docs/monitoring.md",
-    "docs/plug-ins.md",
-    "docs/python.md",
-    "docs/reading-metrics.md",
-    "docs/scaling.md",
     "docs/stability.md",
-    "docs/sweeps.md",
     "docs/troubleshooting.md",
 }
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
