@@ -53,7 +53,7 @@ build/installed.stamp: .venv/requirements.stamp pyproject.toml CMakeLists.txt $(
 	@touch $@
 
 .PHONY: test
-test: setup browser database emulators ## lint, engine tests under ASan+UBSan and TSan, all Python tests
+test: setup browser database emulators shells ## lint, engine tests under ASan+UBSan and TSan, all Python tests
 	$(MAKE) lint
 	$(MAKE) engine-test
 	$(MAKE) arm-test
@@ -78,6 +78,14 @@ database:
 	  { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } || \
 	  echo "There is no PostgreSQL here: its tests are skipped, and fail where CI=true." >&2
+
+# Completion is asked for in the real shells. Without them its tests are skipped, and fail where CI=true.
+.PHONY: shells
+shells:
+	@{ command -v zsh && command -v fish; } >/dev/null || \
+	  { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq zsh fish >/dev/null; } || \
+	  echo "There is no zsh or fish here: their tests are skipped, and fail where CI=true." >&2
 
 # A cross compiler and an emulator: Debian has both. qemu also plays CPUs older than this one.
 .PHONY: emulators

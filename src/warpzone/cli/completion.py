@@ -17,6 +17,11 @@ USE = {
 TAKES_RUNS = ("eval", "video", "play", "export", "report", "checkpoints", "dashboard")
 #: Flags whose values are.
 RUN_FLAGS = ("--resume", "--init", "--run")
+#: Flags whose values are stages.
+STAGE_FLAGS = ("--stages", "--stage")
+#: Leaves out names with characters that mean something to a shell: bash expands what it completes,
+#: and a run's folder may have its name from somebody else.
+HARMLESS = "sed -n 'h;s/[._+=@%,:-]//g;/[[:punct:][:space:][:cntrl:]]/!{g;p;}'"
 
 
 @dataclass
@@ -55,7 +60,18 @@ def commands() -> dict[str, Command]:
         importlib.import_module(f"warpzone.cli.{name}").add_parser(subparsers)
         found[name] = _described(about, subparsers.choices[name])
     found["train"].flags |= _training()
+    found["map"].words += stage_words()
+    found["agents"].words += _agents()
+    for command in found.values():
+        command.flags |= {flag: stage_words() for flag in STAGE_FLAGS if flag in command.flags}
     return found
+
+
+def stage_words() -> tuple[str, ...]:
+    """Every stage, and the words for many of them."""
+    from warpzone.env.stages import NUM_STAGES, stage_name
+
+    return (*map(stage_name, range(NUM_STAGES)), "all", "game")
 
 
 def _described(about: str, parser: argparse.ArgumentParser) -> Command:
@@ -88,10 +104,10 @@ def _training() -> dict[str, tuple[str, ...]]:
     return {**found, **dict.fromkeys(sorted(OTHERS), ()), "--preset": tuple(preset_names())}
 
 
-def _agents() -> str:
+def _agents() -> tuple[str, ...]:
     from warpzone.run.shipped import shipped_names
 
-    return " ".join(["latest", *shipped_names()])
+    return tuple(shipped_names())
 
 
 # --- scripts ------------------------------------------------------------------------------------
@@ -107,13 +123,16 @@ def bash(known: dict[str, Command]) -> str:
         for flag, chosen in command.flags.items()
         if chosen
     )
-    runs = f'$(command ls runs 2>/dev/null) {_agents()}"'
+    runs = f'$(_warpzone_runs "$place") latest {" ".join(_agents())}"'
     return f"""# Completion of warpzone: {USE["bash"]}
+_warpzone_runs() {{ command ls "$1" 2>/dev/null | LC_ALL=C command {HARMLESS}; }}
 _warpzone() {{
   local current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
-  local command="" flags="" words="" word
-  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-    case "$word" in -*) ;; *) command="$word"; break ;; esac
+  local command="" flags="" words="" word last="" place=runs
+  for word in "${{COMP_WORDS[@]:1:$((COMP_CWORD-1))}}"; do
+    case "$word" in -*) ;; *) command="${{command:-$word}}" ;; esac
+    if [ "$last" = --runs-dir ]; then place="$word"; fi
+    last="$word"
   done
   if [ -z "$command" ]; then
     COMPREPLY=($(compgen -W "{" ".join(known)} --help --version" -- "$current"))
@@ -139,6 +158,18 @@ complete -o bashdefault -o default -F _warpzone warpzone
 """
 
 
+#: The names of runs, in the folder that --runs-dir names.
+FISH_RUNS = f"""function __warpzone_runs
+  set -l place runs
+  set -l last
+  for word in (commandline -opc)
+    test "$last" = --runs-dir; and set place $word
+    set last $word
+  end
+  command ls $place 2>/dev/null | LC_ALL=C command {HARMLESS}
+end"""
+
+
 def zsh(known: dict[str, Command]) -> str:
     """For zsh, which runs bash's through its own adapter."""
     first, adapter = f"# Completion of warpzone: {USE['zsh']}", "autoload -Uz bashcompinit"
@@ -147,7 +178,8 @@ def zsh(known: dict[str, Command]) -> str:
 
 def fish(known: dict[str, Command]) -> str:
     """For fish."""
-    lines = [f"# Completion of warpzone: {USE['fish']}"]
+    lines = [f"# Completion of warpzone: {USE['fish']}", FISH_RUNS]
+    runs = f"(__warpzone_runs) latest {' '.join(_agents())}"
     for name, command in known.items():
         lines.append(
             f"complete -c warpzone -n __fish_use_subcommand -a {name} -d '{command.about}'"
@@ -156,11 +188,11 @@ def fish(known: dict[str, Command]) -> str:
         if command.words:
             lines.append(f"{here} -f -a '{' '.join(command.words)}'")
         if name in TAKES_RUNS:
-            lines.append(f"{here} -a '(command ls runs 2>/dev/null) {_agents()}'")
+            lines.append(f"{here} -a '{runs}'")
         for flag, values in command.flags.items():
             if flag.startswith("--"):
                 chosen = f" -x -a '{' '.join(values)}'" if values else ""
                 if flag in RUN_FLAGS:
-                    chosen = f" -x -a '(command ls runs 2>/dev/null) {_agents()}'"
+                    chosen = f" -x -a '{runs}'"
                 lines.append(f"{here} -l {flag[2:]}{chosen}")
     return "\n".join(lines) + "\n"
