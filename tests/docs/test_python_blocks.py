@@ -1,0 +1,127 @@
+"""Python blocks of README and the pages run, in order, with little to do: training stops after
+three updates of a narrow network, and evaluations look at one start delay.
+
+A comment above a block says what differs: `<!-- before: code -->` runs first, `<!-- tested by:
+file -->` names the test that runs it, `<!-- not run: reason -->` is for the rest."""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+import torch
+from examples import files_in
+from markdown_pages import ROOT, Block, all_pages, blocks, is_chinese
+from tiny_runs import tiny
+
+from warpzone.env import outside
+from warpzone.eval import evaluate as protocol
+from warpzone.train import api
+
+PAGES = [name for name in all_pages() if re.match(r"README\.md|docs/|examples/", name)]
+PYTHON = {
+    name: found
+    for name in PAGES
+    if not is_chinese(name)
+    and (found := [block for block in blocks(name) if block.language == "python"])
+}
+#: What makes a run of an example a small one.
+SMALL = (
+    *("num_envs", "groups", "num_threads", "rollout_steps", "minibatch", "epochs", "size"),
+    *("encoder_width", "hidden_size", "stagnation_limit", "max_steps", "device"),
+)
+
+
+def own_modules() -> list[str]:
+    return [name.removesuffix(".py") for name in files_in("plug-ins.md")]
+
+
+@pytest.fixture
+def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with the plug-ins of the guide, and training that is over at once."""
+    for name, text in files_in("plug-ins.md").items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(outside, "agreed_folder", lambda: tmp_path / "agreed")
+    monkeypatch.setattr(outside, "_agreed", set[str]())
+    monkeypatch.setattr(outside, "_loaded", {})
+    for name in own_modules():
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    small = {name: getattr(tiny(), name) for name in SMALL}
+    whole_train, whole_evaluate = api.train, protocol.evaluate
+
+    def train(*args: Any, **fields: Any) -> Any:
+        return whole_train(*args, **{**fields, **small}, quiet=True)
+
+    def evaluate(*args: Any, **fields: Any) -> Any:
+        return whole_evaluate(*args, **{**fields, "delays": (0,)})
+
+    monkeypatch.setattr(api, "train", train)
+    monkeypatch.setattr("warpzone.train.evaluator.evaluate", evaluate)
+    monkeypatch.setattr("warpzone.eval.loaded.evaluate", evaluate)
+    monkeypatch.setattr("warpzone.eval.loaded.DELAYS", (0,))
+    monkeypatch.setattr(protocol, "STUCK_AFTER", 20)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run that examples call runs/NAME."""
+    folder = tmp_path_factory.mktemp("example")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol, "STUCK_AFTER", 20)
+        config = tiny(runs_dir=str(folder), run_name="NAME")
+        return api.train(config, quiet=True).folder
+
+
+def run_blocks(found: list[Block]) -> None:
+    """Runs the blocks of a page one after another, with the same names."""
+    names: dict[str, Any] = {"__name__": "example"}
+    for block in found:
+        if block.mark in ("not run", "tested by"):
+            continue
+        if block.mark == "before":
+            exec(compile(block.note, f"{block} before", "exec"), names)
+        # The lines of the page, so that a traceback names them.
+        text = "\n" * block.line + block.text
+        exec(compile(text, block.page, "exec"), names)
+    for value in names.values():
+        if isinstance(value, gymnasium.Env | gymnasium.vector.VectorEnv):
+            value.close()
+
+
+@pytest.mark.usefixtures("small_world")
+@pytest.mark.parametrize("name", PYTHON)
+def test_python_blocks(name: str, finished_run: Path) -> None:
+    shutil.copytree(finished_run, Path("runs/NAME"))
+    run_blocks(PYTHON[name])
+
+
+@pytest.mark.parametrize("block", [b for found in PYTHON.values() for b in found], ids=str)
+def test_blocks_that_are_not_run_say_why(block: Block) -> None:
+    if block.mark == "not run":
+        assert len(block.note.split()) > 2
+    elif block.mark == "tested by":
+        assert Path(block.page).name in (ROOT / block.note).read_text()
+
+
+def test_few_blocks_are_not_run() -> None:
+    found = [block for page in PYTHON.values() for block in page]
+    assert len(found) > 20
+    assert sum(block.mark == "not run" for block in found) <= 3
+
+
+def test_a_block_that_fails_would_be_noticed() -> None:
+    page = "# P\n\n<!-- before: b = 1 -->\n```python\na = b\n```\n\n```python\nassert a == 2\n```\n"
+    found = blocks("p.md", page)
+    assert [(block.mark, block.note) for block in found] == [("before", "b = 1"), ("", "")]
+    with pytest.raises(AssertionError):
+        run_blocks(found)
+    run_blocks(found[:1])
