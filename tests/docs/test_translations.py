@@ -20,13 +20,7 @@ TRANSLATED = [name for name in all_pages() if (ROOT / chinese_of(name)).is_file(
 #: Pages of docs/ that are not for users: only they may be in English alone.
 INTERNAL = {"docs/roadmap.md"}
 #: Pages that people use, without a translation yet.
-MISSING = {
-    "docs/export.md",
-    "docs/from-older-commands.md",
-    "docs/glossary.md",
-    "docs/stability.md",
-    "docs/troubleshooting.md",
-}
+MISSING: set[str] = set()
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
