@@ -45,9 +45,10 @@ def named(cell: str) -> list[str]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with the run that the page resumes."""
+    """A folder with the run that the page resumes and the module that it names."""
     run = tmp_path / "runs" / "mine"
     run.mkdir(parents=True)
+    (tmp_path / "my_module.py").write_text("def make_env():\n    raise NotImplementedError\n")
     (run / "config.json").write_text(load_preset("quick").to_json())
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RUN_NAME", raising=False)
