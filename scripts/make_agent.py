@@ -12,11 +12,8 @@ not say.
 """
 
 import argparse
-import dataclasses
 import hashlib
 import json
-import re
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,49 +21,13 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save
 
-from warpzone.config import TrainConfig, load_preset
-from warpzone.config.budget import BudgetConfig
 from warpzone.eval import card
+from warpzone.eval.description import UNKNOWN, as_text, describe, training_command
 from warpzone.run.files import write_atomically, write_text
-from warpzone.run.matching import FREE
 from warpzone.run.names import BEST, CONFIG, WEIGHTS
 from warpzone.run.safe import read_header
-from warpzone.run.shipped import ACTING, AGENTS, FORMAT, KIND
+from warpzone.run.shipped import AGENTS
 from warpzone.run.versions import read_sessions
-
-#: Of what may change at any time, what belongs into the command all the same.
-BUDGET = {"eval_interval", *(field.name for field in dataclasses.fields(BudgetConfig))}
-
-
-def training_command(values: dict[str, Any], preset: str) -> str:
-    """The command that a run's configuration comes from, without places and machines."""
-    usual = dataclasses.asdict(load_preset(preset))
-    # What the code of the run did not know yet was as by default.
-    defaults = dataclasses.asdict(TrainConfig())
-    values = {**defaults, **values}
-    words = ["warpzone", "train", "--preset", preset]
-    for name, value in values.items():
-        # A field that only the code of the run knew is part of how it was trained.
-        if value is None or value == usual.get(name) or name in FREE - BUDGET:
-            continue
-        flag = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{flag}" if value else f"--no-{flag}")
-        else:
-            words += [f"--{flag}", shlex.quote(str(value))]
-    return " ".join(words)
-
-
-def network(config: dict[str, Any]) -> str:
-    """A network in a few words."""
-    encoder = config["encoder"] if config["observation"] == "pixels" else config["observation"]
-    parts = [f"{encoder} encoder of width {config['encoder_width']:g}"]
-    if config["memory"] != "none":
-        parts.append(f"{config['memory']} of {config['hidden_size']}")
-    if config["previous_action"]:
-        parts.append("previous action")
-    size, stack = config["size"], config["frame_stack"]
-    return f"{', '.join(parts)}; {stack} x {size}x{size}, {config['actions']} actions"
 
 
 def half(source: Path, target: Path) -> dict[str, Any]:
@@ -125,8 +86,6 @@ def main() -> int:
     if source.is_dir():
         source = next(path for name in (BEST, WEIGHTS) if (path := source / name).is_file())
     values = json.loads((source.parent / CONFIG).read_text())
-    usual = dataclasses.asdict(TrainConfig())
-    config = {name: values.get(name, usual[name]) for name in ACTING}
     sessions = read_sessions(source.parent)
     recorded = sessions[-1] if sessions else {}
     args.out.mkdir(parents=True, exist_ok=True)
@@ -139,46 +98,28 @@ def main() -> int:
             raise SystemExit(f"{path} is an evaluation of other weights")
         if document["global_step"] != meta.get("global_step"):
             raise SystemExit(f"{path} is of step {document['global_step']}, not of these weights")
-    played = [document for document in documents if "episodes" in document]
-    about: dict[str, Any] = {
-        KIND: FORMAT,
-        "name": args.name,
-        **made,
-        "network": network(config),
-        "config": config,
-        "training": {
-            "command": training_command(values, args.preset),
-            "from": args.origin,
-            "commit": args.commit or recorded.get("commit") or "not recorded",
-            "seed": values["seed"],
-            "start_delay": values["start_delay"],
-            "steps": meta["global_step"] + int(args.before[0]),
-            "seconds": round(meta["seconds"] + args.before[1], 1),
-            "hardware": args.hardware or recorded.get("device") or "not recorded",
-        },
-        "notes": args.note,
-        "measured_on": args.measured_on,
-        "measured": card.measured(played),
-        "games": card.games([document for document in documents if "games" in document]),
-        "sample": [],
+    training = {
+        "command": training_command(values, args.preset),
+        "from": args.origin,
+        "commit": args.commit or recorded.get("commit") or UNKNOWN,
+        "seed": values["seed"],
+        "start_delay": values["start_delay"],
+        "steps": meta["global_step"] + int(args.before[0]),
+        "seconds": round(meta["seconds"] + args.before[1], 1),
+        "hardware": args.hardware or recorded.get("device") or UNKNOWN,
     }
-    text = ""
-    if about["measured"]:
-        first = about["measured"][0]
-        rows = [
-            row
-            for document in played
-            if (document.get("rom") or "eu", document["delays"]) == (first["rom"], first["delays"])
-            for row in document["episodes"]
-        ]
-        about["sample"] = card.sample(rows, first["clears"]["argmax"])
-        text = card.render(about)
-    described = re.sub(
-        r"\[\s+(\d+),\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2, \3]", json.dumps(about, indent=1)
+    about = describe(
+        args.name,
+        values,
+        made,
+        training,
+        documents,
+        notes=args.note,
+        measured_on=args.measured_on,
     )
-    write_text(args.out / f"{args.name}.json", described + "\n")
-    if text:
-        write_text(args.out / f"{args.name}.md", text)
+    write_text(args.out / f"{args.name}.json", as_text(about))
+    if about["measured"]:
+        write_text(args.out / f"{args.name}.md", card.render(about))
     print(f"{args.name}: {made['bytes'] / 2**20:.1f} MiB, {len(documents)} evaluations")
     return 0
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Default number of frames in a step.
 FRAMES_PER_STEP = 4
 #: What `agent` is, for the commands' help.
-AGENT = "a shipped agent (see `warpzone agents`), a run, a .safetensors file, or `latest`"
+AGENT = "a shipped or pulled agent (see `warpzone agents`), a run, a .safetensors file, or `latest`"
 #: What `--network` is, for the commands' help.
 NETWORK = "the network's code, where it is not what the run recorded"
 
@@ -40,13 +40,14 @@ def named(args: argparse.Namespace) -> Found:
     if importlib.util.find_spec("torch") is None:
         raise OSError("an agent needs PyTorch; install it with: pip install 'warpzone[train]'")
     from warpzone.eval.weights import find_agent
-    from warpzone.run.shipped import PREFIX, is_shipped, shipped_names
+    from warpzone.run.shipped import agent_names, has_name, shipped_names
 
     found = find_agent(args.agent, args.runs_dir, args.network or "")
-    if args.agent in shipped_names() and not is_shipped(found.path):
+    if args.agent in agent_names() and not has_name(found.path):
+        kind = "shipped" if args.agent in shipped_names() else "pulled"
         print(
             f"warpzone {args.command}: {args.agent} is {found.path} here; the agent of that name "
-            f"that is shipped is {PREFIX}{args.agent}",
+            f"that is {kind} is {kind}:{args.agent}",
             file=sys.stderr,
         )
     if found.guessed:

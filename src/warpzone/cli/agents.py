@@ -1,4 +1,4 @@
-"""`warpzone agents`: the agents that come with the package."""
+"""`warpzone agents`: the agents that come with the package, and those pulled from a hub."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
         "agents",
-        help="list the agents that come with the package, and show their cards",
-        description="Lists the trained agents that come with the package. Their names stand "
+        help="list the agents of the package and those pulled from a hub, and show their cards",
+        description="Lists the trained agents that come with the package and those that "
+        "`warpzone hub pull` has fetched. Their names stand "
         "wherever an agent is taken: warpzone play NAME, eval NAME, video NAME, train --init NAME. "
         "With a name it prints the agent's card: how it was trained, and what was measured.",
     )
@@ -21,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    from warpzone.run.shipped import read_card, read_description, shipped_names
+    from warpzone.run.shipped import agent_names, read_card, read_description
 
     if args.name is not None:
         if args.json:
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             print(read_card(args.name), end="")
         return 0
-    found = {name: read_description(name) for name in shipped_names()}
+    found = {name: read_description(name) for name in agent_names()}
     if args.json:
         print(json.dumps(found))
     elif found:
@@ -44,20 +45,26 @@ def _show(found: dict[str, dict[str, Any]]) -> None:
     from rich.table import Table
 
     table = Table()
-    for name in ("name", "stages", "argmax", "sampled", "steps", "size"):
-        table.add_column(name, justify="left" if name in ("name", "stages") else "right")
+    for name in ("name", "from", "stages", "argmax", "sampled", "steps", "size"):
+        table.add_column(name, justify="left" if name in ("name", "from", "stages") else "right")
     for name, about in found.items():
         table.add_row(
             name,
+            about["hub"]["repo"] if "hub" in about else "the package",
             str(about["config"]["stages"]),
             _clears(about, "argmax"),
             _clears(about, "sampled"),
-            f"{about['training']['steps'] / 1e6:.0f}M",
+            _steps(about["training"]["steps"]),
             f"{about['bytes'] / 2**20:.1f} MiB",
         )
     console = Console(width=None if sys.stdout.isatty() else 80)
     console.print(table)
-    print("Clears are of start delays 0 to 30; `warpzone agents NAME` shows the card.")
+    print("Clears are of start delays 0 to 30 unless the card says otherwise.")
+    print("`warpzone agents NAME` shows the card.")
+
+
+def _steps(steps: int) -> str:
+    return f"{steps / 1e6:.0f}M" if steps >= 1e6 else f"{steps:,}"
 
 
 def _clears(about: dict[str, Any], policy: str) -> str:

@@ -14,7 +14,7 @@ USE = {
     "fish": "warpzone completion fish > ~/.config/fish/completions/warpzone.fish",
 }
 #: Commands whose positional words are runs or agents.
-TAKES_RUNS = ("eval", "video", "play", "export", "report", "checkpoints", "dashboard")
+TAKES_RUNS = ("eval", "video", "play", "export", "hub", "report", "checkpoints", "dashboard")
 #: Flags whose values are.
 RUN_FLAGS = ("--resume", "--init", "--run")
 #: Flags whose values are stages.
@@ -105,9 +105,9 @@ def _training() -> dict[str, tuple[str, ...]]:
 
 
 def _agents() -> tuple[str, ...]:
-    from warpzone.run.shipped import shipped_names
+    from warpzone.run.shipped import agent_names
 
-    return tuple(shipped_names())
+    return tuple(agent_names())
 
 
 # --- scripts ------------------------------------------------------------------------------------

@@ -20,11 +20,12 @@ COMMANDS = {
     "population": "population based training: members that exchange weights and change settings",
     "checkpoints": "list, inspect, verify, prune and migrate checkpoints",
     "dashboard": "look at runs in a browser",
-    "agents": "list the agents that come with the package, and show their cards",
+    "agents": "list the agents of the package and those pulled from a hub, and show their cards",
     "eval": "evaluate an agent: every start delay, argmax and sampled, one life",
     "video": "a video of an agent at play: overlays, mosaic, slow motion",
     "map": "a full-length picture of a stage, and where agents die on it",
     "export": "write an agent as ONNX or as an exported program of PyTorch",
+    "hub": "put an agent on the Hugging Face Hub, or get one from there",
     "report": "one self-contained HTML file about one or more runs",
     "rom": "install, show and verify the ROM",
     "play": "play a stage or a movie: an agent, scripted, random or by keyboard",
@@ -33,7 +34,7 @@ COMMANDS = {
     "completion": "a script that completes commands, flags and values in your shell",
 }
 #: Commands that always load PyTorch.
-WITH_TORCH = ("train", "eval", "video", "checkpoints", "export")
+WITH_TORCH = ("train", "eval", "video", "checkpoints", "export", "hub")
 #: Commands that load it or the ROM before they can say anything.
 SLOW_TO_START = (*WITH_TORCH, "map", "report", "play", "bench", "doctor")
 

@@ -1,4 +1,4 @@
-"""What is known about an agent that is shipped, as data and as a page: evaluations as
+"""What is known about an agent, as data and as a page: evaluations as
 `warpzone eval --json` wrote them in, tables with their uncertainty out."""
 
 from __future__ import annotations
@@ -102,20 +102,23 @@ def rate(clears: int, episodes: int) -> str:
 # --- the page -------------------------------------------------------------------------------------
 def render(about: Mapping[str, Any]) -> str:
     """The card of an agent, as Markdown."""
-    name, training, first = about["name"], about["training"], about["measured"][0]
+    name, training = about["name"], about["training"]
+    precision = about.get("precision", "half")
     lines = [
         f"# Agent `{name}`",
         "",
-        f"Plays {_stages(about['config']['stages'])} with one network, from pixels alone. "
+        f"Plays {_stages(about['config']['stages'])} with one network, "
+        f"from {about['config']['observation']} alone. "
         f"`warpzone play {name}`, `warpzone eval {name}`, `warpzone video {name}`, "
         f'`warpzone train --init {name}`, `warpzone.load_agent("{name}")`.',
         "",
         "| | |",
         "|---|---|",
         f"| network | {about['network']}, {about['parameters']:,} parameters |",
-        f"| file | {about['bytes'] / MIB:.1f} MiB, half precision (loading makes it single) |",
-        f"| training | {training['steps']:,} steps in {training['seconds']:,.0f} s, "
-        f"evaluations included, from {training['from']} |",
+        f"| file | {about['bytes'] / MIB:.1f} MiB, {precision} precision"
+        f"{' (loading makes it single)' if precision == 'half' else ''} |",
+        f"| SHA-256 | `{about['sha256']}` |",
+        f"| training | {_trained(training)} |",
         f"| start delays | 0 to {training['start_delay']} frames in training; those of {USUAL} "
         "chose the weights |",
         f"| hardware | {training['hardware']} |",
@@ -129,20 +132,35 @@ def render(about: Mapping[str, Any]) -> str:
         *(f"{note}\n" for note in about["notes"]),
         "## What was measured",
         "",
+        *_measurements(about, precision),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _trained(training: Mapping[str, Any]) -> str:
+    """How long; a file of weights need not say for how many seconds."""
+    seconds = training["seconds"]
+    took = "" if seconds is None else f" in {seconds:,.0f} s, evaluations included"
+    return f"{training['steps']:,} steps{took}, from {training['from']}"
+
+
+def _measurements(about: Mapping[str, Any], precision: str) -> list[str]:
+    if not about["measured"]:
+        return ["Nothing yet.", *game_lines(about["games"])]
+    first, place = about["measured"][0], about["measured_on"]
+    lines = [
         "One life, nothing done for particular stages; an episode is one start delay in frames. "
-        f"Half precision, on {about['measured_on']}; another processor may round differently, and "
-        "now and then that turns an episode.",
+        f"{precision.capitalize()} precision{f', on {place}' if place else ''}; another processor "
+        "may round differently, and now and then that turns an episode.",
         "",
         *sums(about["measured"]),
         *game_lines(about["games"]),
         "",
         *_table(about["measured"]),
-        "",
-        "## Known failures",
-        "",
-        *_failures(first),
     ]
-    return "\n".join(lines) + "\n"
+    if "argmax" in first["clears"]:
+        lines += ["", "## Known failures", "", *_failures(first)]
+    return lines
 
 
 def _stages(text: str) -> str:
@@ -197,7 +215,8 @@ def _table(evaluations: Rows) -> list[str]:
     head += [f"{label(one)}, {policy}" for one, policy in others]
     under += ["--:"] * len(others)
     rows = [head, under]
-    for stage in STAGES:
+    played = {stage for one in evaluations for clears in one["clears"].values() for stage in clears}
+    for stage in (stage for stage in STAGES if stage in played):
         row = [stage]
         for clears in first["clears"].values():
             row += _cells(clears.get(stage, ""))

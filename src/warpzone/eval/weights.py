@@ -1,4 +1,4 @@
-"""Finding an agent: a run, a file of weights, a checkpoint, `latest`, or one that is shipped."""
+"""Finding an agent: a run, a file of weights, a checkpoint, `latest`, or one with a name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from warpzone.run.loading import find_weights
 from warpzone.run.names import WEIGHTS_SUFFIX
 from warpzone.run.opening import read_file
 from warpzone.run.safe import plain_name, read_header
-from warpzone.run.shipped import description_beside, is_shipped, named_agent
+from warpzone.run.shipped import description_beside, has_name, named_agent
 from warpzone.run.sidecar import CheckpointError
 
 RUNS = Path("runs")
@@ -47,8 +47,8 @@ class Found:
 
     @property
     def title(self) -> str:
-        """Its name for display: a shipped agent has a name, others their path."""
-        return self.path.stem if is_shipped(self.path) else str(self.path)
+        """Its name for display: a shipped or pulled agent has a name, others their path."""
+        return self.path.stem if has_name(self.path) else str(self.path)
 
 
 def find_agent(word: str | Path, runs: Path = RUNS, network: str = "") -> Found:

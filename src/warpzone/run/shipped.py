@@ -1,6 +1,7 @@
-"""Agents that come with the package. Each is three files in `agents/`: weights in half precision, a
-description (the settings it acts with, how it was trained, what was measured) and the same as a
-card for people. `scripts/make_agent.py` makes them. Nothing here needs PyTorch."""
+"""Agents with a name: those that come with the package, and those pulled from a hub. Each is three
+files: weights, a description (the settings it acts with, how it was trained, what was measured) and
+the same as a card for people. `scripts/make_agent.py` makes those of the package, and others are
+fetched by `share/pulling.py`. Nothing here needs PyTorch."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any
 
 from warpzone.config import ConfigError, TrainConfig, from_dict
 from warpzone.config.reward import RewardConfig
+from warpzone.rom.paths import data_dir
 from warpzone.run.matching import NETWORK
 from warpzone.run.names import CARD_SUFFIX, DESCRIPTION_SUFFIX, WEIGHTS_SUFFIX
 from warpzone.run.opening import read_file, read_json, read_object
@@ -19,6 +21,8 @@ from warpzone.run.reader import LATEST, is_run, named_run, runs_in
 AGENTS = Path(__file__).parent.parent / "agents"
 #: Before a name: the shipped agent, whatever else has that name.
 PREFIX = "shipped:"
+#: The same for agents that were pulled.
+PULLED = "pulled:"
 #: The field of a description that says what it is, and the number of its format.
 KIND, FORMAT = "warpzone_agent", 1
 #: The settings that make a network and what it sees.
@@ -37,15 +41,39 @@ MOST_NAMES = 8
 
 
 def shipped_names() -> list[str]:
-    """The agents that there are."""
-    return sorted(path.stem for path in AGENTS.glob(f"*{WEIGHTS_SUFFIX}"))
+    """The agents that come with the package."""
+    return _names(AGENTS)
+
+
+def pulled_folder() -> Path:
+    """Where agents from a hub are kept; it need not be there."""
+    return data_dir() / "agents"
+
+
+def pulled_names() -> list[str]:
+    """The agents that were pulled from a hub."""
+    return _names(pulled_folder())
+
+
+def agent_names() -> list[str]:
+    """All agents with a name, those of the package first."""
+    shipped = shipped_names()
+    return [*shipped, *(name for name in pulled_names() if name not in shipped)]
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob(f"*{WEIGHTS_SUFFIX}"))
 
 
 def shipped_weights(name: str) -> Path:
     """The weights of an agent that is there; ConfigError if none has this name."""
-    if name not in shipped_names():
-        raise ConfigError(f"no agent {name!r} is shipped{_suggestion(name, shipped_names())}")
-    return AGENTS / f"{name}{WEIGHTS_SUFFIX}"
+    if name.startswith(PULLED):
+        name = name.removeprefix(PULLED)
+    elif name in shipped_names():
+        return AGENTS / f"{name}{WEIGHTS_SUFFIX}"
+    if name in pulled_names():
+        return pulled_folder() / f"{name}{WEIGHTS_SUFFIX}"
+    raise ConfigError(f"no agent {name!r} is shipped{_suggestion(name, agent_names())}")
 
 
 def is_shipped(weights: Path) -> bool:
@@ -53,8 +81,13 @@ def is_shipped(weights: Path) -> bool:
     return weights.parent == AGENTS
 
 
+def has_name(weights: Path) -> bool:
+    """Whether a file of weights is that of a shipped or pulled agent."""
+    return weights.parent in (AGENTS, pulled_folder())
+
+
 def read_description(name: str) -> dict[str, Any]:
-    """All that is written down about a shipped agent; OSError if that cannot be read."""
+    """All that is written down about an agent with a name; OSError if that cannot be read."""
     file = shipped_weights(name).with_suffix(DESCRIPTION_SUFFIX)
     try:
         values = read_object(file.parent, file.name)
@@ -66,7 +99,7 @@ def read_description(name: str) -> dict[str, Any]:
 
 
 def read_card(name: str) -> str:
-    """The card of a shipped agent, as Markdown."""
+    """The card of an agent with a name, as Markdown."""
     file = shipped_weights(name).with_suffix(CARD_SUFFIX)
     return read_file(file.parent, file.name, MOST_CARD).decode()
 
@@ -92,26 +125,35 @@ def described_config(description: dict[str, Any], weights: Path) -> TrainConfig:
 # --- what a word of the command line means --------------------------------------------------------
 def named_agent(word: str | Path, runs: Path) -> Path:
     """Where the agent is that a word names: something that exists, `latest`, a run below `runs`, or
-    a shipped agent, in this order."""
+    a shipped or pulled agent, in this order."""
     text = str(word)
     if text.startswith(PREFIX):
-        return _whole(text.removeprefix(PREFIX))
+        name = text.removeprefix(PREFIX)
+        if name not in shipped_names():
+            raise ConfigError(f"no agent {name!r} is shipped{_suggestion(name, shipped_names())}")
+        return _whole(name)
+    if text.startswith(PULLED):
+        name = text.removeprefix(PULLED)
+        if name not in pulled_names():
+            raise ConfigError(f"no agent {name!r} was pulled{_suggestion(name, pulled_names())}")
+        return _whole(text)
     path = named_run(word, runs)
     if text == LATEST or not _is_name(text):
         return path
-    shipped = text in shipped_names()
+    known_here = text in agent_names()
     if _there(path):
-        if shipped and path.is_dir() and not is_run(path) and not list(path.glob("*.json")):
+        if known_here and path.is_dir() and not is_run(path) and not list(path.glob("*.json")):
+            kind = "shipped" if text in shipped_names() else "pulled"
             raise ConfigError(
-                f"{text} is a folder here, and no run; the agent that is shipped is {PREFIX}{text}"
+                f"{text} is a folder here, and no run; the agent that is {kind} is {kind}:{text}"
             )
         return path
-    if shipped:
+    if known_here:
         return _whole(text)
     known = sorted(run.name for run in runs_in(runs) if run != runs)
     raise ConfigError(
         f"there is no file, run in {runs} or shipped agent {text!r}"
-        + _suggestion(text, [*shipped_names(), *known])
+        + _suggestion(text, [*agent_names(), *known])
     )
 
 

@@ -10,13 +10,13 @@ from warpzone.env.actions import action_table
 from warpzone.eval.weights import Found
 from warpzone.run.files import sha256
 from warpzone.run.names import CHECKPOINTS
-from warpzone.run.shipped import SEEING, is_shipped
+from warpzone.run.shipped import SEEING, has_name
 from warpzone.share.playing import NEW, Playing
 
 
 def agent_name(found: Found) -> str:
-    """A short name: a shipped agent's own, else that of the run's folder."""
-    if is_shipped(found.path):
+    """A short name: a shipped or pulled agent's own, else that of the run's folder."""
+    if has_name(found.path):
         return found.path.stem
     folder = found.path.absolute().parent
     return folder.parent.name if folder.name == CHECKPOINTS else folder.name

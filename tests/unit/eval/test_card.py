@@ -82,3 +82,20 @@ def test_cards_say_what_descriptions_say(name: str) -> None:
     assert all(f"- {stage}: never cleared" in text for stage in never)
     assert {one["stage"] for one in about["sample"]} <= set(card.STAGES)
     assert len(about["sample"]) >= card.SAMPLE_CLEARED
+
+
+def test_a_card_shows_only_what_was_measured() -> None:
+    about = read_description("all")
+    sampled = evaluation({"1-1": "110"}, totals={"sampled": {}})
+    for row in (*sampled["episodes"], *sampled["stages"]):
+        row["policy"] = "sampled"
+    short = {**about, "measured": card.measured([sampled]), "games": {}, "precision": "single"}
+    short["training"] = {**about["training"], "seconds": None}
+    text = card.render(short)
+    assert "sampled: **2 of 3" in text
+    assert "| 1-1 | 2/3 |" in text
+    assert "1-2" not in text.partition("## What was measured")[2]
+    assert "## Known failures" not in text
+    assert "Single precision" in text
+    assert "steps, from scratch" in text
+    assert "Nothing yet." in card.render({**short, "measured": []})

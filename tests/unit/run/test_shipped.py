@@ -138,3 +138,31 @@ def test_those_of_the_package_are_whole() -> None:
         assert set(about["config"]) == set(shipped.ACTING)
         # No place of the machine that it was trained on.
         assert not re.search(r'[\s"=]/', json.dumps(about))
+
+
+def test_pulled_agents_come_after_shipped_ones(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WARPZONE_DATA", str(tmp_path / "data"))
+    assert shipped.pulled_names() == []
+    folder = shipped.pulled_folder()
+    folder.mkdir(parents=True)
+    for name in ("small", "theirs"):
+        for suffix in (".safetensors", ".json", ".md"):
+            target = folder / f"{name}{suffix}"
+            target.write_bytes(weights.with_suffix(suffix).read_bytes())
+    assert shipped.agent_names() == ["small", "theirs"]
+    assert find_agent("small").path == weights
+    assert find_agent("pulled:small").path == folder / "small.safetensors"
+    found = find_agent("theirs")
+    assert (found.path.parent, found.title) == (folder, "theirs")
+    assert read_card("theirs").startswith("# Agent `small`")
+    with pytest.raises(ConfigError, match="no agent 'theirs' is shipped"):
+        find_agent("shipped:theirs")
+    with pytest.raises(ConfigError, match="no agent 'their' was pulled; did you mean theirs"):
+        find_agent("pulled:their")
+    with pytest.raises(ConfigError, match="did you mean theirs"):
+        find_agent("theirz")
+    Path("theirs").mkdir()
+    with pytest.raises(ConfigError, match="the agent that is pulled is pulled:theirs"):
+        find_agent("theirs")
