@@ -28,7 +28,10 @@ ROWS = 10_000
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     folder = tmp_path_factory.mktemp("old") / "runs"
-    make_run(folder, "first")
+    first = make_run(folder, "first")
+    # Two places where episodes of 1-1 may begin, and one in another room of it.
+    moments = [[0, 1, 5, x, 79, 10, 5, 0] for x in (300, 900)] + [[0, 2, 2, 40, 79, 10, 5, 0]]
+    (first / "archive.json").write_text(json.dumps({"global_step": 1, "moments": moments}))
     long = make_run(folder, "long", rows=ROWS)
     (long / "config.json").write_text(json.dumps({"stages": "1-1", "max_steps": 7, "lr": 0.1}))
     alerts = [
@@ -269,6 +272,8 @@ def test_stages_episodes_and_read_only(server: Dashboard, open_page: Open) -> No
     assert untouched.get_attribute("title") == "8-4: not played"
     assert untouched.get_attribute("style") in (None, "")
     page.wait_for_selector("#ends-note >> text=20 episodes, 20.0 % cleared")
+    # The map is there, and on it the archive.
+    wait(lambda: page.get_attribute("#ends", "data-restarts") == "2")
     page.select_option("#episode-end", "flag")
     assert page.locator("#episode-rows tr").count() == 4
     assert "read only" in page.inner_text("#control-note")

@@ -94,6 +94,7 @@ def _write(
 ) -> str:
     """Draws a stage; returns what is to be said about it."""
     from warpzone.maps.cache import stage_areas
+    from warpzone.maps.events import read_restarts
     from warpzone.maps.heat import draw_heat, stacked
     from warpzone.media.pictures import enlarge, save_png
 
@@ -106,7 +107,10 @@ def _write(
         if not events:
             print(f"warpzone map: {args.run} has no episode of {stage}", file=sys.stderr)
         shown = _visited(areas, events) if not args.rooms else areas
-        pictures = [draw_heat(area, events, first=area is areas[0]) for area in shown]
+        restarts = read_restarts(args.run, stage)
+        pictures = [
+            draw_heat(area, events, first=area is areas[0], restarts=restarts) for area in shown
+        ]
     picture = enlarge(stacked(pictures), args.scale)
     save_png(picture, path, colors=None if args.run else 64)
     return f"{stage}: {picture.shape[1]} x {picture.shape[0]} pixels in {path}"

@@ -283,6 +283,16 @@ class Archive:
             total[moment.key[0]] += moment.weight
         return dict(total)
 
+    def places(self) -> list[list[int]]:
+        """For maps, of each moment: stage, type and index of the area, x, height above the bottom
+        of the screen, attempts, those that gained ground, and those that cleared."""
+        found = []
+        for one in self.moments.values():
+            stage, _, _, area_type, area_index, *_, height = one.key
+            place = [stage, area_type, area_index, one.x, height * BAND + BAND // 2]
+            found.append([*place, one.attempts, one.gains, one.clears])
+        return found
+
     def metrics(self) -> dict[str, float]:
         """Size, and results of the episodes that started here."""
         row = {"archive_size": float(len(self.moments)), "archive_episodes": float(self.episodes)}

@@ -13,6 +13,7 @@ from warpzone.dashboard.catalogue import Catalogue
 from warpzone.dashboard.messages import Curves, Part, packed
 from warpzone.dashboard.rundata import RunData
 from warpzone.dashboard.wall_file import WallFile
+from warpzone.maps.events import read_restarts
 from warpzone.run.reader import RunReader
 
 #: Seconds between two polls of watched runs, of the list of runs, and of walls.
@@ -169,7 +170,9 @@ def _locked_part(data: RunData, asked: Part, catalogue: Catalogue) -> dict[str, 
     if asked.what == "stages":
         return {"stages": data.stages.grid(), "step": _evaluated_at(data)}
     if asked.what == "ends":
-        return data.stages.ends(asked.stage or "1-1")
+        stage = asked.stage or "1-1"
+        restarts = [[one.x, one.y, *one.area, one.share] for one in read_restarts(data.path, stage)]
+        return {**data.stages.ends(stage), "restarts": restarts}
     if asked.what == "episodes":
         rows = [row for row in data.stages.episodes if row["number"] > asked.after]
         return {"episodes": rows, "total": data.stages.total}

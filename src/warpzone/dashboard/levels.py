@@ -29,4 +29,5 @@ def level_map(stage: str) -> tuple[dict[str, Any], bytes]:
     out = io.BytesIO()
     Image.fromarray(area.picture).quantize(64, dither=Image.Dither.NONE).save(out, "PNG")
     width = area.left + area.picture.shape[1]
-    return {"stage": stage, "width": width, "left": area.left, "kind": "image/png"}, out.getvalue()
+    header = {"stage": stage, "width": width, "left": area.left, "area": list(area.key)}
+    return {**header, "kind": "image/png"}, out.getvalue()

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.env.stages import NUM_STAGES, stage_name
-from warpzone.run.names import EVALS
+from warpzone.run.names import ARCHIVE, EVALS
+from warpzone.run.opening import read_json
 from warpzone.run.reader import RunReader
-from warpzone.run.rows import episodes
+from warpzone.run.rows import episodes, moments
 
 #: How ends are drawn: everything that is neither flag nor death is a stall.
 KINDS = ("flag", "death", "stall")
@@ -28,6 +29,33 @@ class Event:
     area: tuple[int, int] | None
     global_step: int | None
     policy: str
+
+
+@dataclass(frozen=True)
+class Restart:
+    """A place of the archive: episodes of training may begin there."""
+
+    x: int
+    y: int
+    area: tuple[int, int]
+    attempts: int
+    gains: int
+
+    @property
+    def share(self) -> float | None:
+        """The share of attempts that gained ground; None before the first."""
+        return self.gains / self.attempts if self.attempts else None
+
+
+def read_restarts(run: Path, stage: str) -> list[Restart]:
+    """The places of a stage in a run's archive as it was written last."""
+    return [
+        Restart(
+            one["x"], one["y"], (one["area_type"], one["area_index"]), one["attempts"], one["gains"]
+        )
+        for one in moments(read_json(run, ARCHIVE))
+        if one["stage"] < NUM_STAGES and stage_name(one["stage"]) == stage
+    ]
 
 
 def read_events(run: Path, stage: str, source: str = EVALS) -> list[Event]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 from PIL import ImageDraw
 
-from warpzone.maps.events import Event
+from warpzone.maps.events import Event, Restart
 from warpzone.maps.flight import AreaPicture
 
 Image = NDArray[np.uint8]
@@ -26,12 +26,18 @@ INK = (230, 230, 230)
 PAPER = (24, 26, 32)
 COLOURS = {"death": (255, 70, 60), "stall": (255, 205, 60), "flag": (90, 220, 120)}
 PASSED = (110, 180, 255)
+#: Of a place where episodes may begin: nobody has tried, and no or every attempt gains ground.
+UNTRIED = (255, 255, 255)
+NONE_GAINS, ALL_GAIN = (255, 90, 200), (90, 240, 255)
 
 
-def draw_heat(area: AreaPicture, events: Sequence[Event], *, first: bool) -> Image:
+def draw_heat(
+    area: AreaPicture, events: Sequence[Event], *, first: bool, restarts: Sequence[Restart] = ()
+) -> Image:
     """The map with a dot for every end, bars of ends below it, the share of episodes that came
     past each place, and, where events come from several evaluations, a strip over the time of
-    training. `first`: whether the area is the one that the stage starts in."""
+    training. `first`: whether the area is the one that the stage starts in. restarts: places
+    where episodes may begin, drawn as diamonds."""
     here = [event for event in events if event.area == area.key or (first and event.area is None)]
     height, width = area.picture.shape[:2]
     moments = len({event.global_step for event in here})
@@ -40,6 +46,7 @@ def draw_heat(area: AreaPicture, events: Sequence[Event], *, first: bool) -> Ima
     canvas.paste(Pillow.fromarray(area.picture // 4 * 3), (0, 0))
     draw = ImageDraw.Draw(canvas, "RGBA")
     _dots(draw, area, here, height)
+    _diamonds(draw, area, [one for one in restarts if one.area == area.key], height)
     counts = _counts(area, here, width)
     _bars(draw, counts, height + MARGIN)
     if first:
@@ -57,12 +64,34 @@ def _dots(
         if event.kind == "flag":
             continue
         x = event.x - area.left + 8
-        y = height - 24 if event.y is None else min(max(255 - event.y - ABOVE + 16, 6), height - 6)
+        y = height - 24 if event.y is None else _row(event.y, height)
         colour = (*COLOURS[event.kind], opacity)
         if event.kind == "death":
             draw.ellipse((x - 6, y - 6, x + 6, y + 6), fill=colour, outline=(0, 0, 0, opacity))
         else:
             draw.rectangle((x - 5, y - 5, x + 5, y + 5), fill=colour, outline=(0, 0, 0, opacity))
+
+
+def _row(y: int, height: int) -> int:
+    """The line of a map for a height above the bottom of the screen."""
+    return min(max(255 - y - ABOVE + 16, 6), height - 6)
+
+
+def _diamonds(
+    draw: ImageDraw.ImageDraw, area: AreaPicture, restarts: Sequence[Restart], height: int
+) -> None:
+    """Where most practice is worth most, half of the attempts gain ground: those are largest."""
+    for one in restarts:
+        x, y = one.x - area.left + 8, _row(one.y, height)
+        share = one.share
+        size = 3 if share is None else 3 + round(12 * share * (1 - share))
+        colour = UNTRIED if share is None else _between(NONE_GAINS, ALL_GAIN, share)
+        corners = [(x - size, y), (x, y - size), (x + size, y), (x, y + size)]
+        draw.polygon(corners, fill=(*colour, 190), outline=(0, 0, 0, 220))
+
+
+def _between(low: tuple[int, ...], high: tuple[int, ...], share: float) -> tuple[int, ...]:
+    return tuple(round(a + share * (b - a)) for a, b in zip(low, high, strict=True))
 
 
 def _counts(area: AreaPicture, events: Sequence[Event], width: int) -> dict[str, list[int]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.config.outside import load_plugin
 from warpzone.observers.alerts import AlertObserver
+from warpzone.observers.archive import ArchiveObserver
 from warpzone.observers.control import ControlObserver
 from warpzone.observers.dashboard import DashboardObserver
 from warpzone.observers.env_events import EnvObserver
@@ -31,6 +32,7 @@ def make_observers(config: TrainConfig, webhook: Webhook | None = None) -> list[
         observers.append(VideoObserver(config.video_interval, config.video_overlay, maker))
     observers += [LogObserver(), EnvObserver()]
     observers += [WallObserver(config.wall_lanes, config.wall_rate)] if config.wall_lanes else []
+    observers += [ArchiveObserver()] if config.archive_share else []
     observers += [DashboardObserver(config)] if config.dashboard else []
     alerts = AlertObserver(config, webhook)
     metrics = MetricsObserver(config)

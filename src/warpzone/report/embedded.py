@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from warpzone import _engine
 from warpzone.maps.cache import stage_areas
-from warpzone.maps.events import Event
+from warpzone.maps.events import Event, Restart
 from warpzone.maps.heat import draw_heat, stacked
 from warpzone.report.html import Markup, tag
 from warpzone.run.opening import File, read_file
@@ -30,12 +30,15 @@ def heat_picture(
     rom: bytes,
     native: _engine.NativeProgram | None,
     label: str,
+    restarts: Sequence[Restart] = (),
 ) -> Markup:
     """The map of a stage with what happened on it."""
     areas = stage_areas(stage, rom, native)
     ended = {event.area for event in events}
     shown = [area for area in areas if area is areas[0] or area.key in ended]
-    pictures = [draw_heat(area, events, first=area is areas[0]) for area in shown]
+    pictures = [
+        draw_heat(area, events, first=area is areas[0], restarts=restarts) for area in shown
+    ]
     image = tag("img", src=_png(stacked(pictures)), alt=label, loading="lazy")
     full = tag("label", tag("input", type="checkbox"), " full size", class_="dim")
     return tag("div", full, image, class_="map", tabindex=0, role="region", aria_label=label)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import warpzone
 from warpzone import _engine
-from warpzone.maps.events import Event, events_of, stages_in
+from warpzone.maps.events import Event, events_of, read_restarts, stages_in
 from warpzone.report import embedded, sections
 from warpzone.report.board import board
 from warpzone.report.data import RunData
@@ -87,7 +87,9 @@ def _maps(run: RunData, rom: bytes | None, native: _engine.NativeProgram | None)
         tag(
             "p",
             "Red: deaths. Yellow: stalls. Green: flags. The blue line is the share of episodes "
-            "that came past a place. Rows below a map of training are its time, the oldest on top.",
+            "that came past a place. Rows below a map of training are its time, the oldest on top. "
+            "Diamonds on it are the archive at the end: where episodes may begin, from pink (no "
+            "attempt gained ground) to light blue (all did), the largest where half did.",
         )
     ]
     for stage in chosen:
@@ -97,7 +99,8 @@ def _maps(run: RunData, rom: bytes | None, native: _engine.NativeProgram | None)
             if events:
                 text = f"{stage}, {label}: {len(events)} episodes"
                 parts.append(tag("p", text, class_="dim"))
-                parts.append(embedded.heat_picture(stage, events, rom, native, text))
+                restarts = read_restarts(run.path, stage) if rows is trained else []
+                parts.append(embedded.heat_picture(stage, events, rom, native, text, restarts))
     if len(stages) > len(chosen):
         parts.append(
             tag("p", f"{len(stages) - len(chosen)} more stages: `warpzone map STAGE --run RUN`")

@@ -16,6 +16,8 @@ HEARTBEAT = "heartbeat.jsonl"
 ALERTS = "alerts.jsonl"
 #: How the environments of other back-ends were made, and which workers were lost.
 ENV_EVENTS = "env.jsonl"
+#: The places inside stages where episodes may begin, and what came of it.
+ARCHIVE = "archive.json"
 #: The newest metrics and heartbeats as columns.
 PARQUET = Path("metrics") / "latest.parquet"
 HEARTBEATS_PARQUET = Path("metrics") / "heartbeats.parquet"

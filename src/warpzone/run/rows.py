@@ -23,6 +23,9 @@ COUNTS = {
 }
 NUMBERS = ("seconds", "episode_return", "time_left", "timestamp")
 TEXTS = ("policy", "reason")
+#: The columns of a moment in `archive.json`: where it is, and how attempts from there went.
+MOMENT = ("stage", "area_type", "area_index", "x", "y", "attempts", "gains", "clears")
+MOST_MOMENTS = 16384
 #: Characters of a text, and of the name of a field.
 MOST_TEXT = 100
 #: Larger than any quantity of a run; sums of a few of them stay finite.
@@ -47,6 +50,19 @@ def episode(row: dict[str, Any]) -> dict[str, Any]:
     if "cleared" in row:
         kept["cleared"] = bool(row["cleared"])
     return kept
+
+
+def moments(document: dict[str, Any]) -> list[dict[str, int]]:
+    """The valid ones of `archive.json`."""
+    rows = document.get("moments")
+    return [
+        dict(zip(MOMENT, row, strict=True))
+        for row in (rows[:MOST_MOMENTS] if isinstance(rows, list) else [])
+        if isinstance(row, list)
+        and len(row) == len(MOMENT)
+        and all(type(value) is int and 0 <= value < 1 << 31 for value in row)
+        and row[MOMENT.index("attempts")] >= row[MOMENT.index("gains")]
+    ]
 
 
 def numbers(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,9 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from warpzone.maps.events import Event, events_of, latest, read_events, stages_in
+from warpzone.maps.events import (
+    Event,
+    Restart,
+    events_of,
+    latest,
+    read_events,
+    read_restarts,
+    stages_in,
+)
 from warpzone.maps.flight import AreaPicture
-from warpzone.maps.heat import BIN, CHART, MARGIN, PASSED, draw_heat, stacked
+from warpzone.maps.heat import BIN, CHART, MARGIN, NONE_GAINS, PASSED, draw_heat, stacked
 from warpzone.run.reader import RunReader
 
 AREA = AreaPicture(1, 5, 0, np.full((208, 640, 3), 100, np.uint8))
@@ -81,6 +89,37 @@ def test_events_of_other_areas_are_not_drawn_here() -> None:
     events = [event("death", 160, area=(2, 2))]
     picture = draw_heat(AREA, events, first=True)
     assert (picture[:208] == 75).all()
+
+
+def test_places_of_the_archive_are_drawn_where_they_are() -> None:
+    plain = draw_heat(AREA, [], first=True)
+
+    def changed(*restarts: Restart) -> tuple[int, int, int]:
+        """Where the picture differs: the middle of it, and how wide it is."""
+        picture = draw_heat(AREA, [], first=True, restarts=restarts)
+        rows, columns = np.nonzero((picture != plain).any(-1))
+        return int(rows.mean()), int(columns.mean()), int(np.ptp(columns))
+
+    y, x, width = changed(Restart(300, 79, (1, 5), 10, 0))
+    assert (y, x) == (255 - 79 - 32 + 16, 300 + 8)
+    # The largest are those where half of the attempts gain ground.
+    assert changed(Restart(300, 79, (1, 5), 10, 5))[2] > width
+    picture = draw_heat(AREA, [], first=True, restarts=[Restart(300, 79, (1, 5), 10, 0)])
+    assert np.abs(picture[y, x].astype(int) - NONE_GAINS).max() < 60
+    elsewhere = draw_heat(AREA, [], first=True, restarts=[Restart(300, 79, (0, 2), 10, 5)])
+    assert (elsewhere == plain).all()
+
+
+def test_places_of_a_strangers_archive(tmp_path: Path) -> None:
+    good = [1, 1, 5, 300, 79, 10, 4, 0]
+    bad = [good[:-1], [1, 1, 5, 300, 79, 3, 4, 0], [1.5, *good[1:]], [-1, *good[1:]], "x", None]
+    far = [99, *good[1:]]
+    (tmp_path / "archive.json").write_text(json.dumps({"moments": [*bad, far, good]}))
+    assert read_restarts(tmp_path, "1-2") == [Restart(300, 79, (1, 5), 10, 4)]
+    assert read_restarts(tmp_path, "1-1") == []
+    (tmp_path / "archive.json").write_text('{"moments": 3}')
+    assert read_restarts(tmp_path, "1-2") == []
+    assert read_restarts(tmp_path / "nowhere", "1-2") == []
 
 
 def test_training_time_has_a_strip() -> None:

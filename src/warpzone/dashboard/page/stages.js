@@ -84,7 +84,7 @@ export class Stages {
     const answer = await this.link.ask({ type: "part", run, what: "map", stage });
     if (!answer.width) return null;
     const picture = await createImageBitmap(new Blob([new Uint8Array(answer.buffer, answer.offset)], { type: answer.kind }));
-    return { picture, width: answer.width, left: answer.left };
+    return { picture, width: answer.width, left: answer.left, area: answer.area };
   }
 
   rate(name) {
@@ -135,10 +135,31 @@ export class Stages {
     pen.fillStyle = color("--card");
     pen.fillRect(0, height - 16, shown, 16);
     this.bars(pen, ends, px, height - 28);
+    this.restarts(pen, map ? (ends?.restarts ?? []).filter((one) => one[2] === map.area[0] && one[3] === map.area[1]) : ends?.restarts ?? [], px, height - 16);
     pen.fillStyle = color("--quiet");
     pen.font = "10.5px system-ui, sans-serif";
     pen.textAlign = "center";
     for (const tick of ticks(0, width, Math.floor(shown / 110))) pen.fillText(tick, Math.max(12, px(tick)), height - 4);
+  }
+
+  // The archive: where episodes may begin. Pink: no attempt gains ground; light blue: all do; the
+  // largest, where half do, teach most.
+  restarts(pen, found, px, floor) {
+    $("ends").dataset.restarts = found.length;
+    for (const [x, y, , , share] of found) {
+      const [at, line] = [px(x + 8), Math.max(6, Math.min(floor - 6, ((239 - y) / 208) * floor))];
+      const size = share === null ? 3 : 3 + 10 * share * (1 - share);
+      pen.beginPath();
+      pen.moveTo(at - size, line);
+      pen.lineTo(at, line - size);
+      pen.lineTo(at + size, line);
+      pen.lineTo(at, line + size);
+      pen.closePath();
+      pen.fillStyle = share === null ? "#fff" : `color-mix(in srgb, #5af0ff ${Math.round(100 * share)}%, #ff5ac8)`;
+      pen.fill();
+      pen.strokeStyle = "#000";
+      pen.stroke();
+    }
   }
 
   bars(pen, ends, px, floor) {
