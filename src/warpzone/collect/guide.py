@@ -71,7 +71,7 @@ class Guide:
             for group in self.groups:
                 group.vector.set_stage_weights(chances)
         if self.config.archive_share:
-            shares = (self.config.archive_share * self.curriculum.room()).tolist()
+            shares = self.ways.shares(self.curriculum.room()).tolist()
             for group in self.groups:
                 group.vector.set_restart_shares(shares)
         self.archive.apply(self.groups)

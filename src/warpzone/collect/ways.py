@@ -34,6 +34,10 @@ STRIDE = 4
 #: which on a way is no longer needed.
 EPISODES = 400
 LEARNED = 0.5
+#: Share of the episodes of a stage with a way that begin inside it while none clears from the
+#: start, where nothing can be learned yet; and how many times as often on the way as elsewhere.
+SHARE = 0.8
+TIMES = 3.0
 #: Attempts are forgotten at this rate, because the policy changes; a place also looks at the
 #: attempts of so many neighbours on either side.
 DECAY = 0.97
@@ -164,13 +168,21 @@ class Ways:
             vector.close()
         return found if ends[0, 0] and last[1][0, COLUMN["flag_get"]] else []
 
+    def shares(self, room: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of each stage's episodes that begin inside it. room: how much of each is still
+        to be learned."""
+        shares = self.config.archive_share * room
+        for stage in self.practices:
+            shares[stage] = max(self.config.archive_share, SHARE) * room[stage]
+        return shares
+
     def apply(self, groups: Sequence[LaneGroup], beside: Mapping[int, float]) -> None:
         """Tells the engine where episodes may begin. beside: the weight that all moments of the
-        archive have together in each stage; a way gets as much."""
+        archive have together in each stage."""
         wanted: dict[int, tuple[bytes, bytes, float]] = {}
         for stage, practice in self.practices.items():
             weights = practice.weights()
-            weights *= (beside.get(stage, 0.0) or 1.0) / weights.sum()
+            weights *= TIMES * (beside.get(stage, 0.0) or 1.0) / weights.sum()
             for index, (state, masks) in enumerate(practice.places):
                 wanted[practice.first + index] = state, masks, float(weights[index])
         for group in groups:

@@ -118,6 +118,35 @@ def test_episodes_begin_along_the_way_as_weighed(searched: Collector) -> None:
     assert set(counts) <= {0, *range(practice.first, practice.first + len(practice.places))}
 
 
+def test_most_episodes_of_a_searched_stage_begin_inside_it(searched: Collector) -> None:
+    collector = make(archive_share=0.2)
+    guide = collector.guide
+    room = np.ones(32)
+    assert guide.ways.shares(room).tolist() == pytest.approx([0.2] * 32)
+    guide.ways.load_state_dict(searched.guide.ways.state_dict())
+    # It fades as the stage's start is learned.
+    room[MAZE] = 0.75
+    expected = [0.2] * 32
+    expected[MAZE] = 0.6
+    assert guide.ways.shares(room).tolist() == pytest.approx(expected)
+    given: list[float] = []
+    group = collector.groups[0]
+
+    class Heard:
+        def add_restart(self, number: int, state: bytes, masks: bytes, weight: float) -> None:
+            given.append(weight)
+
+    class Told:
+        vector = Heard()
+
+    guide.ways.apply([Told()], {MAZE: 5.0})  # type: ignore[list-item]
+    assert len(given) == len(guide.ways.practices[MAZE].places)
+    # Three times as often as at the moments of the archive.
+    assert sum(given) == pytest.approx(15.0)
+    assert group.vector.num_restarts() == 0
+    collector.close()
+
+
 def practice(size: int = 60) -> Practice:
     none = np.zeros(size), np.zeros(size)
     return Practice(Way(MAZE, 0, []), FIRST_PLACE, [(b"", b"")] * size, *none)
@@ -180,7 +209,7 @@ def test_a_run_searches_and_practises() -> None:
     collector = make_collector(config, make_agent(config))
     collector.guide.curriculum.episodes[MAZE] = EPISODES
     seen: set[int] = set()
-    for update in range(30):
+    for update in range(90):
         collector.prepare(update * config.steps_per_update)
         collector.collect()
         seen |= {one.restart for one in collector.episodes.take()}
