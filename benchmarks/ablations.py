@@ -2,6 +2,7 @@
 
     python benchmarks/ablations.py --out benchmarks/ablations_quick.jsonl
     python benchmarks/ablations.py --preset fast-1-1 --steps 2000000 --jobs 4 --threads 3 --out …
+    python benchmarks/ablations.py --preset all --stages 1-2..1-4 --steps 4000000 --jobs 6 --out …
 
 Each run is a process of its own, `--jobs` of them at a time, so its seconds say little. Runs that
 the file already holds are not made again.
@@ -44,6 +45,27 @@ VARIANTS = {
         "vtrace-per": "--algo vtrace --epochs 1 --minibatch 2048 --lr 6e-4 --per --per-memory-gb 4",
         "overlap": "--epochs 4 --overlap-collect",
         "impala": "--epochs 4 --encoder impala",
+    },
+    # One network for a few stages: `--stages 1-2..1-4`.
+    "all": {
+        name: f"--num-envs 512 --minibatch 4096 {flags}"
+        for name, flags in {
+            "all": "",
+            "discount 0.9": "--gamma 0.9 --reward-distance-weight 0.1 --reward-step -0.04 "
+            "--reward-flag 5 --reward-death -2.5",
+            "discount 0.97": "--gamma 0.97 --reward-distance-weight 0.03 --reward-step -0.012 "
+            "--reward-flag 2 --reward-death -1",
+            "no curriculum": "--curriculum none",
+            "no archive": "--archive-share 0 --archive-explore 0 --search-steps 0",
+            "no exploration": "--archive-explore 0",
+            "no search": "--search-steps 0",
+            "no memory": "--memory none",
+            "impala": "--encoder impala --encoder-width 1",
+            "augmented": "--augment-shift 4 --augment-brightness 0.1",
+            "noisy": "--noisy",
+            "adaptive": "--adaptive",
+            "entropy kept": "--entropy-final 0.01",
+        }.items()
     },
 }
 CURVE = ("env_mean_x_pos", "clear_rate", "avg_return", "entropy")
