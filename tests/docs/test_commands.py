@@ -24,11 +24,12 @@ KNOWN = completion.commands()
 #: Pages about the past: what they name may be gone.
 PAST = re.compile(r"CHANGELOG\.md|docs/decisions/|docs/roadmap\.md")
 #: Runs and files that examples speak of.
-RUNS = ("NAME", "RUN", "RUN1", "RUN2", "RUN3", "mine", "earlier")
+RUNS = ("NAME", "RUN", "RUN1", "RUN2", "RUN3", "mine", "earlier", "mario", "everything")
 #: Tables about flags of other programs.
 OTHERS = re.compile(r"^\| there \|.*\n(\|.*\n)+", re.M)
 #: What stands for a number in the prose.
 VALUES = {"N": "1", "M": "1", "S": "1", "SEED": "1", "NAME_OR_WEIGHTS": "all"}
+VALUES["runs/NAME/checkpoints/FILE.json"] = "runs/NAME"
 PLACEHOLDERS = re.compile(r"…|\.\.\.(?!\d)|\bflags\b")
 
 
