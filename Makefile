@@ -283,7 +283,7 @@ fuzz: setup fuzz-parsers ## files from others; libFuzzer with ASan over ROM, lan
 
 .PHONY: fuzz-parsers
 fuzz-parsers: setup ## every parser of files that users get from others: run folders, movies, wheels …
-	$(BIN)/python tests/fuzz/fuzz_parsers.py --runs $(FUZZ_RUNS) --out benchmarks/fuzz_parsers.json
+	$(BIN)/python tests/fuzz/fuzz_parsers.py --runs $(FUZZ_RUNS) --jobs $(JOBS) --out benchmarks/fuzz_parsers.json
 
 .PHONY: golden
 golden: setup ## rewrite the goldens; look at the difference before you keep it

@@ -3,9 +3,10 @@
     python tests/fuzz/fuzz_parsers.py --runs 100000            # every target
     python tests/fuzz/fuzz_parsers.py report --seed 7 --runs 1 # one input again
 
-Input number N of a target is made from the seed N, so a failure is repeated with its number. An
-input fails that raises anything but the errors its parser documents, that takes more than --seconds
-of processor time, or that needs more than 256 MiB beyond what the process had before."""
+Input number N of a target is made from the seed N, so a failure is repeated with its number. With
+--jobs J, J processes share the numbers; each takes every J-th. An input fails that raises anything
+but the errors its parser documents, that takes more than --seconds of processor time, or that needs
+more than 256 MiB beyond what the process had before."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -39,6 +41,43 @@ class TooSlowError(BaseException):
 
 def main() -> int:
     args = _arguments()
+    return _share_out(args) if args.jobs > 1 and not args.dry_run else _fuzz(args)
+
+
+def _share_out(args: argparse.Namespace) -> int:
+    """The same command once for each job, with its share of the inputs; then the sums."""
+    with tempfile.TemporaryDirectory(prefix="warpzone-fuzz-") as place:
+        files = [Path(place) / f"{part}.json" for part in range(args.jobs)]
+        running = []
+        for part, file in enumerate(files):
+            words = [*args.targets, "--runs", str(args.runs), "--seed", str(args.seed)]
+            words += ["--minutes", str(args.minutes), "--seconds", str(args.seconds)]
+            words += ["--most-failures", str(args.most_failures), "--out", str(file)]
+            share = ["--part", str(part), "--parts", str(args.jobs)]
+            running.append(subprocess.Popen([sys.executable, __file__, *words, *share]))
+        codes = [one.wait() for one in running]
+        if not all(file.is_file() for file in files):
+            return 1
+        results = [json.loads(file.read_text())[0] for file in files]
+    whole = results[0]
+    for name, found in whole["targets"].items():
+        parts = [result["targets"][name] for result in results]
+        for key in ("inputs", "failed", "processor_seconds"):
+            found[key] = sum(part[key] for part in parts)
+        for key in ("slowest_processor_seconds", "seconds"):
+            found[key] = max(part[key] for part in parts)
+        print(
+            f"{name}: {found['inputs']:,} inputs in {found['seconds']} s, {found['failed']} failed"
+        )
+    whole["command"] += f" --jobs {args.jobs}"
+    if args.out:
+        there = json.loads(args.out.read_text()) if args.out.is_file() else []
+        args.out.write_text(json.dumps([*there, whole], indent=1) + "\n")
+    return max(codes)
+
+
+def _fuzz(args: argparse.Namespace) -> int:
+    """All inputs of this process."""
     import targets
     import torch
     from mutate import Mutator
@@ -65,8 +104,9 @@ def main() -> int:
                 one.turn(SLICE if args.minutes else float("inf"), folder, Mutator)
                 if args.out:
                     _write(args, chosen, before)
-    for one in chosen:
-        print(f"{one.name}: {one.done:,} inputs in {one.took:.1f} s, {one.failed} failed")
+    if args.parts == 1:
+        for one in chosen:
+            print(f"{one.name}: {one.done:,} inputs in {one.took:.1f} s, {one.failed} failed")
     return 1 if any(one.failed for one in chosen) else 0
 
 
@@ -76,12 +116,14 @@ class Target:
     def __init__(self, name: str, function: Any, args: argparse.Namespace) -> None:
         self.name, self.function, self.args = name, function, args
         self.done = self.failed = 0
-        #: Seconds by the clock, and of the slowest input by the processor.
-        self.took = self.slowest = 0.0
+        #: Those of this process, which has every so many-th of all.
+        self.runs = len(range(args.part, args.runs, args.parts))
+        #: Seconds by the clock, by the processor, and of the slowest input by the processor.
+        self.took = self.worked = self.slowest = 0.0
 
     @property
     def left(self) -> bool:
-        return bool(self.done < self.args.runs and self.failed < self.args.most_failures)
+        return bool(self.done < self.runs and self.failed < self.args.most_failures)
 
     def turn(self, seconds: float, folder: Path, mutator: Any) -> None:
         """Inputs for so long."""
@@ -95,7 +137,7 @@ class Target:
 
     def input(self, folder: Path, mutator: Any) -> None:
         """The next one."""
-        number = self.args.seed + self.done
+        number = self.args.seed + self.args.part + self.done * self.args.parts
         if os.listdir(folder):
             _fresh(folder)
         before = time.process_time()
@@ -105,7 +147,9 @@ class Target:
         except (Exception, TooSlowError):  # noqa: BLE001 (any of them is a finding)
             self.failed += 1
             print(f"== {self.name} --seed {number}", traceback.format_exc(), sep="\n")
-        self.slowest = max(self.slowest, time.process_time() - before)
+        took = time.process_time() - before
+        self.worked += took
+        self.slowest = max(self.slowest, took)
         self.done += 1
 
 
@@ -126,6 +170,7 @@ def _write(args: argparse.Namespace, chosen: list[Target], before: list[Any]) ->
                 "failed": one.failed,
                 "slowest_processor_seconds": round(one.slowest, 4),
                 "seconds": round(one.took, 1),
+                "processor_seconds": round(one.worked, 1),
             }
             for one in chosen
         },
@@ -149,6 +194,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="number of the first input")
     parser.add_argument("--seconds", type=float, default=1.0, help="processor time of an input")
     parser.add_argument("--most-failures", type=int, default=5, help="then the target is given up")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the inputs")
+    for name, default in (("--part", 0), ("--parts", 1)):
+        parser.add_argument(name, type=int, default=default, help=argparse.SUPPRESS)
     parser.add_argument("--dry-run", action="store_true", help="list the targets and end")
     return parser.parse_args()
 

@@ -1,5 +1,6 @@
 """A few hundred inputs of every fuzz target; `make fuzz` runs many more."""
 
+import json
 import re
 import subprocess
 import sys
@@ -21,6 +22,37 @@ def test_no_input_is_more_than_one_sentence() -> None:
     done = fuzz("--runs", "150", "--seconds", "30")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     assert len(re.findall(r"150 inputs in .* 0 failed", done.stdout)) == 10
+
+
+@LINUX
+def test_processes_share_the_inputs(tmp_path: Path) -> None:
+    """Every number once, whoever has it, and the result of all of them is written."""
+    out = tmp_path / "out.json"
+    out.write_text('["before"]')
+    words = ("movie", "message", "--runs", "25", "--seconds", "30", "--out", str(out))
+    done = fuzz(*words, "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"25 inputs in .* 0 failed", done.stdout)) == 2
+    before, result = json.loads(out.read_text())
+    assert before == "before"
+    assert result["command"].endswith("--jobs 2")
+    assert {found["inputs"] for found in result["targets"].values()} == {25}
+    code = f"""
+import sys
+sys.path.insert(0, {str(SCRIPT.parent)!r})
+import argparse, fuzz_parsers
+from pathlib import Path
+numbers = []
+for part in range(3):
+    args = argparse.Namespace(seed=100, runs=8, part=part, parts=3, seconds=30, most_failures=1)
+    one = fuzz_parsers.Target("x", lambda number, folder: numbers.append(number), args)
+    while one.left:
+        one.input(Path({str(tmp_path)!r}) / "in", lambda number: number)
+print(sorted(numbers) == list(range(100, 108)))
+"""
+    (tmp_path / "in").mkdir()
+    alone = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert alone.stdout == "True\n", alone.stderr
 
 
 @LINUX

@@ -131,8 +131,7 @@ def from_saved(values: dict[str, Any]) -> TrainConfig:
 
 def from_dict(values: dict[str, Any]) -> TrainConfig:
     """A configuration from saved or preset fields; unknown ones are refused."""
-    known = {field.name for field in dataclasses.fields(TrainConfig)}
     for name in values:
-        if name not in known:
+        if name not in TrainConfig.__dataclass_fields__:
             raise ConfigError(f"unknown configuration field {name!r}")
     return TrainConfig(**values)

@@ -4,6 +4,7 @@ The named sets keep the order of gym-super-mario-bros, so agents trained there k
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 #: Bit of each button in a mask; the order of the controller's shift register.
@@ -82,20 +83,9 @@ def mask_name(mask: int) -> str:
 
 def action_table(actions: ActionSpec) -> ActionTable:
     """The table behind an `actions=` argument."""
-    if isinstance(actions, str) and ";" in actions:
-        entries = actions.split(";")
-        if not all(entry.strip() for entry in entries):
-            raise ValueError(f"{actions!r} has an entry without buttons; to press none, write NOOP")
-        masks = bytes(button_mask(entry) for entry in entries)
-    elif isinstance(actions, str):
-        if actions not in ACTION_SETS:
-            known = ", ".join(ACTION_SETS)
-            raise ValueError(
-                f"unknown action set {actions!r}; use one of {known} or a list of button names "
-                "such as NOOP;RIGHT;RIGHT+A"
-            )
-        masks = bytes(button_mask(entry) for entry in ACTION_SETS[actions])
-    elif isinstance(actions, bytes | bytearray):
+    if isinstance(actions, str):
+        return _written_table(actions)
+    if isinstance(actions, bytes | bytearray):
         masks = bytes(actions)
     elif isinstance(actions, Sequence):
         table = cast("Sequence[str | Sequence[str]]", actions)
@@ -105,6 +95,27 @@ def action_table(actions: ActionSpec) -> ActionTable:
             "actions must be the name of a set, a list of button lists, or bytes of masks, "
             f"not {type(actions).__name__}"
         )
+    return _table(masks)
+
+
+@lru_cache(64)
+def _written_table(actions: str) -> ActionTable:
+    """Of a set's name, or of buttons with `;` between them."""
+    if ";" not in actions:
+        if actions not in ACTION_SETS:
+            known = ", ".join(ACTION_SETS)
+            raise ValueError(
+                f"unknown action set {actions!r}; use one of {known} or a list of button names "
+                "such as NOOP;RIGHT;RIGHT+A"
+            )
+        return _table(bytes(button_mask(entry) for entry in ACTION_SETS[actions]))
+    entries = actions.split(";")
+    if not all(entry.strip() for entry in entries):
+        raise ValueError(f"{actions!r} has an entry without buttons; to press none, write NOOP")
+    return _table(bytes(button_mask(entry) for entry in entries))
+
+
+def _table(masks: bytes) -> ActionTable:
     if not 1 <= len(masks) <= MAX_ACTIONS:
         raise ValueError(f"an action table has 1 to {MAX_ACTIONS} entries, this one {len(masks)}")
     return ActionTable(masks, tuple(mask_name(mask) for mask in masks))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import lru_cache
 
 import torch
 
@@ -29,7 +30,8 @@ def fits(spec: ModelSpec, shapes: Shapes) -> bool:
     return shapes_of(spec) == dict(shapes)
 
 
-def shapes_of(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
+@lru_cache(16)
+def shapes_of(spec: ModelSpec) -> Shapes:
     """The tensors of a network, which takes no memory for them."""
     with torch.device("meta"):
         agent = Agent(dataclasses.replace(spec, memory_length=1))
