@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 from tiny_runs import tiny
 
-from warpzone import rom
+from warpzone import _engine, rom
 from warpzone.collect.lanes import lane_options
-from warpzone.collect.search import LANES, TRIAL, Way, find_way, place_keys
+from warpzone.collect.search import (
+    HOLDING,
+    LANES,
+    TRIAL,
+    Way,
+    _path,
+    _Trials,
+    find_way,
+    place_keys,
+)
 from warpzone.env.infos import COLUMN
 from warpzone.env.options import OptionArgs
 from warpzone.env.stages import parse_stages
@@ -85,6 +94,47 @@ def test_places_are_told_apart_by_where_mario_is_on_the_map_and_on_the_screen() 
     ]
     assert len({key(), *others}) == 1 + len(others)
     assert key(float_state=1) == key(float_state=2)
+
+
+def test_every_place_is_where_its_actions_lead() -> None:
+    """Places along which no way was found, too."""
+    options = replace(lane_options(CONFIG), stages=[["1-1"]] * LANES, obs="ram", frame_stack=1)
+    image = rom.find(None)
+    made = {"autoreset": _engine.Autoreset.SAME_STEP, "native": native.load(image)}
+    vector = options.make_vector(image, LANES, **made)
+    trials = _Trials(vector, 0, 5, np.full(12, 1 / 12))
+    for _ in range(12):
+        assert trials._trial() is None
+    longest = sorted(trials._list, key=lambda place: -place.length)[:LANES]
+    assert len(longest) == LANES
+    vector.seed([5] * LANES)
+    vector.reset(None, trials._obs, trials._info)
+    keys = {index: key for key, index in trials._places.items()}
+    for step in range(longest[0].length):
+        paths = [_path(place) for place in longest]
+        trials._step(np.array([(path[step : step + 1] or [0])[0] for path in paths]))
+        there = place_keys(trials._info)
+        for lane, place in enumerate(longest):
+            if place.length == step + 1:
+                assert there[lane] == keys[trials._list.index(place)]
+    vector.close()
+
+
+def test_buttons_are_drawn_by_their_chances_and_held() -> None:
+    """Against a loop: one draw after the other, each for as long as it was drawn for."""
+    trials = _Trials.__new__(_Trials)
+    trials.chances = np.array([0.5, 0.0, 0.3, 0.2])
+    trials.random = np.random.default_rng(3)
+    actions = trials._draw_actions()
+    random = np.random.default_rng(3)
+    held = random.integers(*HOLDING, (TRIAL, LANES))
+    drawn = random.choice(4, (TRIAL, LANES), p=trials.chances)
+    for lane in range(LANES):
+        expected: list[int] = []
+        for seconds, action in zip(held[:, lane], drawn[:, lane], strict=True):
+            expected += [int(action)] * int(seconds)
+        assert actions[:, lane].tolist() == expected[:TRIAL]
+    assert 1 not in actions
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 nothing."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,11 +10,21 @@ import numpy as np
 import pytest
 from tiny_runs import make_agent, make_collector, tiny
 
+from warpzone import _engine, rom
 from warpzone.collect import ways
 from warpzone.collect.collector import Collector
 from warpzone.collect.episodes import Episode
+from warpzone.collect.lanes import lane_options
 from warpzone.collect.search import Way
-from warpzone.collect.ways import EPISODES, FIRST_PLACE, LEARNED, STRIDE, Practice
+from warpzone.collect.ways import (
+    DECAY,
+    EPISODES,
+    FIRST_PLACE,
+    LEARNED,
+    LEAST_WEIGHT,
+    STRIDE,
+    Practice,
+)
 from warpzone.config import ConfigError
 from warpzone.env.infos import COLUMN
 from warpzone.env.stages import parse_stages
@@ -170,6 +181,118 @@ def test_practice_moves_from_the_flag_to_the_start() -> None:
     assert border == 0
     assert near > 0.4 * total
     assert total < 20_000
+
+
+def test_attempts_are_forgotten_and_neighbours_looked_at() -> None:
+    one = practice(9)
+    for cleared in (True, False, True):
+        one.count(FIRST_PLACE + 4, cleared)
+    tried = DECAY**2 + DECAY + 1.0
+    assert one.attempts.tolist() == pytest.approx([0, 0, 0, 0, tried, 0, 0, 0, 0])
+    assert one.clears[4] == pytest.approx(DECAY**2 + 1.0)
+    near = (DECAY**2 + 2.0) / (tried + 2.0)
+    assert one.chances().tolist() == pytest.approx([0.5] * 2 + [near] * 5 + [0.5] * 2)
+    one.clears[4], one.attempts[4] = 0.0, 1e9
+    assert one.weights().tolist() == pytest.approx([1.0] * 2 + [LEAST_WEIGHT] * 5 + [1.0] * 2)
+
+
+def test_only_episodes_that_began_on_the_way_count() -> None:
+    collector = make()
+    found = collector.guide.ways
+    found.practices[MAZE] = one = practice(3)
+    ended = [
+        episode(MAZE, "flag", FIRST_PLACE),
+        episode(MAZE, "death", FIRST_PLACE),
+        episode(MAZE, "flag", FIRST_PLACE + 2),
+        # From the start, from a moment of the archive, from behind the way, of another stage.
+        episode(MAZE, "flag"),
+        episode(MAZE, "flag", 7),
+        episode(MAZE, "flag", FIRST_PLACE + 3),
+        episode(0, "flag", FIRST_PLACE + 1),
+    ]
+    found.learn(ended)
+    assert one.attempts.tolist() == pytest.approx([DECAY + 1.0, 0.0, 1.0])
+    assert one.clears.tolist() == pytest.approx([DECAY, 0.0, 1.0])
+    collector.close()
+
+
+def test_a_way_weighs_as_much_as_the_archive_of_its_stage(searched: Collector) -> None:
+    class Group:
+        """Notes the weights that it is told."""
+
+        def __init__(self) -> None:
+            self.vector: Any = self
+            self.weights: dict[int, float] = {}
+
+        def add_restart(self, number: int, state: bytes, masks: bytes, weight: float) -> None:
+            self.weights[number] = weight
+
+        weigh_restart = dict.__setitem__
+
+    collector = make()
+    found = collector.guide.ways
+    found.load_state_dict(searched.guide.ways.state_dict())
+    for beside, total in (({MAZE: 6.5}, 6.5), ({0: 3.0}, 1.0)):
+        group: Any = Group()
+        found._given = set()
+        found.apply([group], beside)
+        assert sum(group.weights.values()) == pytest.approx(total)
+        assert len(group.weights) == len(found.practices[MAZE].places)
+    collector.close()
+
+
+def test_lanes_that_begin_on_the_way_are_where_it_was(searched: Collector) -> None:
+    """Also in the steps that fill the stack of frames, whatever their actions are."""
+    one = searched.guide.ways.practices[MAZE]
+    options = replace(lane_options(searched.config), stages=[["4-4"]])
+    image = rom.find(None)
+
+    def lane() -> Any:
+        return options.make_vector(image, 1, autoreset=_engine.Autoreset.SAME_STEP)
+
+    played, begun = lane(), lane()
+    obs = np.zeros((1, *played.obs_shape), np.uint8)
+    info = np.zeros((1, len(_engine.INFO_FIELDS)), np.int32)
+    rest: Any = (np.zeros(1, np.float32), *np.zeros((2, 1), np.bool_))
+
+    def step(vector: Any, action: int) -> None:
+        vector.step(np.array([action]), obs, *rest, info, np.zeros_like(obs), info.copy())
+
+    played.seed([one.way.seed])
+    played.reset(None, obs, info)
+    shown = [obs.copy()]
+    for action in one.way.actions[:-1]:
+        step(played, action)
+        shown.append(obs.copy())
+    for index in range(0, len(one.places), 5):
+        state, masks = one.places[index]
+        begun.add_restart(1, state, masks, 1.0)
+        begun.set_restart_share(1.0)
+        begun.reset(None, obs, info)
+        assert np.array_equal(obs, shown[index * STRIDE])
+        for later in range(1, searched.config.frame_stack):
+            step(begun, 0)
+            assert np.array_equal(obs, shown[index * STRIDE + later])
+        begun.remove_restart(1)
+    played.close()
+    begun.close()
+
+
+def test_every_search_of_a_stage_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def nothing(*_: Any, stage: int, seed: int, **__: Any) -> tuple[None, int]:
+        asked.append((stage, seed))
+        return None, 1
+
+    monkeypatch.setattr(ways, "find_way", nothing)
+    collector = make()
+    for _ in range(3):
+        after(collector, [episode(MAZE, "death")] * 2 * EPISODES)
+        after(collector, [episode(0, "death")] * 2 * EPISODES)
+    assert {stage for stage, _ in asked} == {0, MAZE}
+    assert len({seed for _, seed in asked}) == len(asked) >= 4
+    collector.close()
 
 
 def test_what_is_mastered_counts_from_the_end() -> None:

@@ -39,3 +39,11 @@ def test_the_best_evaluation_so_far_counts(objective: Objective, values: list[fl
     assert objective.value([]) is None
     found = [objective.value(POINTS[:count]) for count in (1, 2, 3)]
     assert found == pytest.approx(values)
+
+
+def test_only_argmax_clears_count() -> None:
+    both = [{**row, "cleared": True} for row in rows(100, 0, 0)]
+    assert Objective("clears", 0, 300).value(points_of(both)) == 4.0
+    sampled = [{**row, "cleared": row["policy"] == "sampled"} for row in both]
+    assert Objective("clears", 0, 300).value(points_of(sampled)) == 0.0
+    assert Objective("steps", 1, 300).value(points_of(sampled)) == 600.0

@@ -99,6 +99,15 @@ def test_explored_settings_stay_in_their_ranges(tmp_path: Path) -> None:
         assert 0.1 <= config["clip"] <= 0.3
 
 
+def test_the_worst_members_take_over_from_the_best(tmp_path: Path) -> None:
+    """Tune compares scores, which are the larger the better whatever the objective is."""
+    assert _scheduler(order(tmp_path))._metric_op == 1.0
+    few = _scheduler(order(tmp_path, objective="steps", clears=3))
+    assert few._metric_op == -1.0
+    assert few._quantile_fraction == 0.25
+    assert _scheduler(order(tmp_path, exchange=0)) is None
+
+
 def test_settings_that_contradict_each_other_are_drawn_anew() -> None:
     both = {"minibatch": {"choices": [16, 32]}, "rollout_steps": {"choices": [8, 4]}}
     space = tiny_space(space={**both, "clip": {"low": 0.1, "high": 0.3}})

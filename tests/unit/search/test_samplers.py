@@ -87,3 +87,22 @@ def test_pruners_end_what_is_worse(pruner: str, ends_early: int) -> None:
     states = [trial.state.name for trial in study.trials]
     assert ("PRUNED" in states[4:]) == bool(ends_early)
     assert states[0] == "COMPLETE"
+
+
+def test_nothing_is_pruned_in_the_warm_up() -> None:
+    quiet()
+    changes: dict[str, Any] = {"startup_trials": 2, "warmup_steps": 128}
+    space = tiny_space(pruner="median", fixed={"max_steps": 288}, **changes)
+    study = optuna.create_study(pruner=make_pruner(space), direction="maximize")
+
+    def objective(trial: Any) -> float:
+        value = float(trial.number < 4)
+        for step in range(32, 289, 32):
+            trial.report(value, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    study.optimize(objective, n_trials=8)
+    pruned = [trial for trial in study.trials if trial.state.name == "PRUNED"]
+    assert {trial.last_step for trial in pruned} == {128}

@@ -47,6 +47,17 @@ def test_a_silent_trial_of_a_journal_is_failed_and_tried_again(tmp_path: Path) -
     assert len(study.trials) == 4
 
 
+def test_a_trial_that_is_late_is_alive(tmp_path: Path) -> None:
+    """Four heartbeats may fail to come, on a machine that is busy."""
+    study = open_study(tiny_space(), Address(str(tmp_path / "j.log")), 10)
+    late = study.ask()
+    study._storage.record_heartbeat(late._trial_id)  # type: ignore[attr-defined]
+    before = time.time() - 25
+    os.utime(tmp_path / "j.log.alive" / str(late._trial_id), (before, before))
+    optuna.storages.fail_stale_trials(study)
+    assert [trial.state for trial in study.trials] == [TrialState.RUNNING]
+
+
 def test_a_trial_is_given_up_after_three_more_tries(tmp_path: Path) -> None:
     study = open_study(tiny_space(), Address(str(tmp_path / "j.log")), 10)
     long_ago = time.time() - 41

@@ -19,6 +19,7 @@ from warpzone.run.reader import read_rows  # noqa: E402
 from warpzone.search.budget import Account, Caps  # noqa: E402
 from warpzone.search.objective import points_of  # noqa: E402
 from warpzone.search.space import read_space  # noqa: E402
+from warpzone.search.trial import TrialObserver  # noqa: E402
 from warpzone.search.worker import Job, Worker  # noqa: E402
 from warpzone.train.stopping import Stop  # noqa: E402
 
@@ -116,6 +117,16 @@ def test_worse_trials_are_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (trial,) = record(tmp_path)["trials"]
     assert (trial["state"], trial["value"], trial["steps"]) == ("pruned", None, 64)
     assert asked == [32, 64]
+
+
+def test_evaluations_are_reported_where_they_were_planned() -> None:
+    """Rollouts of trials differ in size, and pruners compare what is at the same step."""
+    trial: Any = None
+    watcher = TrialObserver(trial, tiny_space(), Caps())
+    planned = {1: 32, 31: 32, 33: 32, 47: 32, 49: 64, 64: 64, 95: 96, 100: 96}
+    assert {step: watcher._planned(step) for step in planned} == planned
+    never = TrialObserver(trial, tiny_space(pruner="none", fixed={"eval_interval": 0}), Caps())
+    assert never._planned(33) == 33
 
 
 def test_the_last_evaluation_prunes_nothing(
