@@ -64,6 +64,34 @@ def listed(values: list[Any]) -> str:
 
 
 # --- README ---------------------------------------------------------------------------------------
+def trained(name: str) -> Claim:
+    """A row of the table: the last line of each seed's curve."""
+
+    def row() -> str:
+        last = [run[-1] for run in by_seed(name).values()]
+        steps = listed([f"{one['global_step'] / 1e6:.2f}M" for one in last])
+        seconds = listed([f"{one['seconds'] + 1e-9:.0f}" for one in last])
+        shares = listed([f"{100 * one['clear_rate']:.0f} %" for one in last])
+        return f"| {steps} | {seconds} | {shares} |"
+
+    return row
+
+
+def cleared_again() -> str:
+    """Of each seed, the first evaluation in which argmax clears as many as ever."""
+    found = []
+    for seed, run in by_seed("quick_evals.jsonl").items():
+        best = max(run, key=lambda one: (one["argmax"], -one["global_step"]))
+        step = f"{best['global_step'] / 1e6:.2f}M"
+        found.append((seed, best["argmax"], best["sampled"], best["of"], step))
+    (seed, argmax, sampled, of, step), *_ = found
+    assert len(found) == 1
+    return (
+        f"with the present code and seed {seed} `quick` clears {argmax} of {of} with argmax and "
+        f"{sampled} sampled after {step} steps"
+    )
+
+
 def speed_on_two_cores() -> str:
     rates = [
         median(row["env_steps_per_sec"] for row in run) for run in by_seed("quick.jsonl").values()
@@ -254,6 +282,31 @@ def engine_for_long() -> str:
     )
 
 
+def busy_machine() -> str:
+    (case,) = document("wait_policy.json")["cases"]
+    rates = {policy: sorted(found) for policy, found in case["steps_per_sec"].items()}
+    assert case["busy_loops"] == 2
+    return (
+        f"made {rates['ACTIVE'][0]} to {rates['ACTIVE'][-1]} steps/s so, and "
+        f"{rates['PASSIVE'][0]} to {rates['PASSIVE'][-1]} with threads that sleep"
+    )
+
+
+def busy_machine_in_short() -> str:
+    (case,) = document("wait_policy.json")["cases"]
+    active, passive = (sorted(case["steps_per_sec"][name]) for name in ("ACTIVE", "PASSIVE"))
+    return f"{active[0]} to {active[-1]} steps/s against {passive[0]} to {passive[-1]}"
+
+
+def one_rank() -> str:
+    case = document("ranks_overhead.json")["cases"]["ppo"]
+    low, middle, high = (100 * (one - 1) for one in case["cpu_quartiles"])
+    return (
+        f"takes {middle:.1f} % more CPU time than a plain run: the median of {case['rounds']} "
+        f"updates in turns, with quartiles of {low:+.1f} % and {high:+.1f} %"
+    )
+
+
 def without_a_compiler() -> str:
     rate = document("interpreter_share.json")["steps_per_cpu_second"]["translated"]
     return f"Shares of {rate:,} steps per CPU second, translated code with AVX-512"
@@ -272,6 +325,9 @@ def size_of_agents() -> str:
 
 
 CLAIMS: list[tuple[str, Claim]] = [
+    ("README.md", trained("quick.jsonl")),
+    ("README.md", trained("fast-1-1.jsonl")),
+    ("README.md", cleared_again),
     ("README.md", speed_on_two_cores),
     ("README.md", on_the_gpu),
     ("README.md", kills),
@@ -291,8 +347,11 @@ CLAIMS: list[tuple[str, Claim]] = [
     ("docs/stability.md", trial_row("nes-py", "sync", "in one process")),
     ("docs/stability.md", trial_row("nes-py", "async", "with worker processes")),
     ("docs/stability.md", trial_row("retro", "async", "with worker processes")),
+    ("docs/scaling.md", one_rank),
     ("docs/stability.md", engine_cycles),
     ("docs/stability.md", engine_for_long),
+    ("docs/training.md", busy_machine),
+    ("docs/troubleshooting.md", busy_machine_in_short),
 ]
 
 
@@ -321,7 +380,7 @@ def left_over(text: str) -> Iterator[str]:
     text = one_line(text)
     for page, claim in CLAIMS:
         if page == "README.md":
-            text = text.replace(re.sub(r"`[^`]*`", " ", claim()), " ")
+            text = text.replace(one_line(re.sub(r"`[^`]*`", " ", claim())), " ")
     yield from MEASURED.findall(text)
 
 
