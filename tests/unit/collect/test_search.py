@@ -100,8 +100,8 @@ def test_every_place_is_where_its_actions_lead() -> None:
     """Places along which no way was found, too."""
     options = replace(lane_options(CONFIG), stages=[["1-1"]] * LANES, obs="ram", frame_stack=1)
     image = rom.find(None)
-    made = {"autoreset": _engine.Autoreset.SAME_STEP, "native": native.load(image)}
-    vector = options.make_vector(image, LANES, **made)
+    mode = _engine.Autoreset.SAME_STEP
+    vector = options.make_vector(image, LANES, autoreset=mode, native=native.load(image))
     trials = _Trials(vector, 0, 5, np.full(12, 1 / 12))
     for _ in range(12):
         assert trials._trial() is None

@@ -216,31 +216,6 @@ def test_only_episodes_that_began_on_the_way_count() -> None:
     collector.close()
 
 
-def test_a_way_weighs_as_much_as_the_archive_of_its_stage(searched: Collector) -> None:
-    class Group:
-        """Notes the weights that it is told."""
-
-        def __init__(self) -> None:
-            self.vector: Any = self
-            self.weights: dict[int, float] = {}
-
-        def add_restart(self, number: int, state: bytes, masks: bytes, weight: float) -> None:
-            self.weights[number] = weight
-
-        weigh_restart = dict.__setitem__
-
-    collector = make()
-    found = collector.guide.ways
-    found.load_state_dict(searched.guide.ways.state_dict())
-    for beside, total in (({MAZE: 6.5}, 6.5), ({0: 3.0}, 1.0)):
-        group: Any = Group()
-        found._given = set()
-        found.apply([group], beside)
-        assert sum(group.weights.values()) == pytest.approx(total)
-        assert len(group.weights) == len(found.practices[MAZE].places)
-    collector.close()
-
-
 def test_lanes_that_begin_on_the_way_are_where_it_was(searched: Collector) -> None:
     """Also in the steps that fill the stack of frames, whatever their actions are."""
     one = searched.guide.ways.practices[MAZE]

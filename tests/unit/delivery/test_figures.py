@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TRANSLATIONS = {"README.md": "README.zh-CN.md"}
 #: What a translation of a page keeps.
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
