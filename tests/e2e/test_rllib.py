@@ -1,4 +1,4 @@
-"""RLlib's own sampler on our environments. RLlib needs packages beside Ray's, such as dm-tree."""
+"""RLlib's own sampler on our environments."""
 
 from typing import Any
 

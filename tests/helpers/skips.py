@@ -8,12 +8,12 @@ import re
 import pytest
 
 #: What a machine may lack although `make test` set it up: hardware, an operating system, rights,
-#: the tools that only the examples of docs/reading-metrics.md use, and what RLlib needs beside Ray.
+#: and the tools that only the examples of docs/reading-metrics.md use.
 ACCEPTED = re.compile(
     r"needs CUDA|this CPU has the portable code only|the C library here is not glibc"
     r"|only here is the display an environment variable|needs a disk that is always full"
     r"|mounting a small file system needs root|no tmpfs here"
-    r"|(jq|pandas|polars|RLlib) is not installed"
+    r"|(jq|pandas|polars) is not installed"
 )
 
 
