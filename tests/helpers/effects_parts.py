@@ -24,8 +24,6 @@ from warpzone.collect import backend_lanes
 from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import Episode
 from warpzone.config import ConfigError, TrainConfig
-from warpzone.dist.launch import Group
-from warpzone.dist.place import Place, find_place
 from warpzone.env.actions import action_table
 from warpzone.eval.cases import Outcome
 from warpzone.health.hints import NO_DISTANCE, Hints
@@ -369,14 +367,3 @@ def given_up(**changes: Any) -> Any:
         except MemoryError:
             return "ended", tried
     return "went on", tried
-
-
-def placed(**changes: Any) -> Any:
-    """Where a process is among the ranks of a run."""
-    return find_place(config_of(**changes), {})
-
-
-def waited_for(**changes: Any) -> Any:
-    """How long a rank waits for another."""
-    config = config_of(**changes)
-    return Group(Place("torchrun", 0, 1, 0, 1), config, CPU, None, print).timeout

@@ -27,7 +27,8 @@ EXCLUSIVE = (("--stop-at", "--stop-at-clears"), ("--compile", "--cuda-graphs"))
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: Flags that are no fields of the configuration.
-OTHERS = {"--preset", "--dry-run", "--config-out", "--notify", "--help"}
+OTHERS = {"--preset", "--dry-run", "--config-out", "--notify", "--ray", "--help"}
+HIDDEN = "(hidden)"
 
 
 def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = None) -> TrainConfig:
@@ -240,6 +241,18 @@ def take(words: list[str], flag: str) -> str | None:
             del words[index]
             return word.partition("=")[2]
     return None
+
+
+def take_hidden(words: list[str], flag: str, variable: str) -> str:
+    """The value of a flag that may hold a secret, or of the variable; empty without one. A run's
+    folder records `sys.argv`, W&B does as well, so it is removed from there."""
+    given = take(words, flag)
+    for index, word in enumerate(sys.argv):
+        if word == flag and index + 1 < len(sys.argv):
+            sys.argv[index + 1] = HIDDEN
+        elif word.startswith(flag + "="):
+            sys.argv[index] = f"{flag}={HIDDEN}"
+    return os.environ.get(variable, "") if given is None else given
 
 
 def take_switch(words: list[str], flag: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from warpzone.cli import flags
@@ -15,19 +13,11 @@ if TYPE_CHECKING:
     from warpzone.train.loop import Run
 
 FLAG = "--notify"
-HIDDEN = "(hidden)"
 
 
 def take_address(words: list[str]) -> str:
-    """The address given by the flag or the variable; empty without one. A run's folder records
-    `sys.argv`, W&B does as well, and the address may hold a secret, so it is removed from there."""
-    given = flags.take(words, FLAG)
-    for index, word in enumerate(sys.argv):
-        if word == FLAG and index + 1 < len(sys.argv):
-            sys.argv[index + 1] = HIDDEN
-        elif word.startswith(FLAG + "="):
-            sys.argv[index] = f"{FLAG}={HIDDEN}"
-    return os.environ.get(VARIABLE, "") if given is None else given
+    """The address given by the flag or the variable; empty without one. It may hold a secret."""
+    return flags.take_hidden(words, FLAG, VARIABLE)
 
 
 def open_webhook(address: str) -> Webhook | None:

@@ -14,15 +14,19 @@ if TYPE_CHECKING:
     from warpzone.collect.ranks import Ranks
     from warpzone.config import TrainConfig
     from warpzone.health.webhook import Webhook
-    from warpzone.train.loop import Result, Run
+    from warpzone.train.loop import Collecting, Result, Run
 
 PROG = "warpzone train"
 ABOUT = (
     "Train an agent. --config-out FILE writes the resolved configuration (JSON, or TOML for "
     "--preset); --dry-run prints it with an estimate of memory and time, and stops. --notify URL "
-    "(or the variable WARPZONE_NOTIFY) posts end, failure, stalls and alerts to a webhook."
+    "(or the variable WARPZONE_NOTIFY) posts end, failure, stalls and alerts to a webhook. --ray "
+    "ADDRESS (or WARPZONE_RAY) puts --actors on a Ray cluster that this machine is a node of."
 )
 INTERRUPTED = 130
+#: The address of a Ray cluster, as a flag and as a variable.
+RAY, RAY_VARIABLE = "--ray", "WARPZONE_RAY"
+NO_RAY = "actors need Ray; install it with: pip install 'warpzone[fleet]'"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -44,17 +48,19 @@ def run(args: argparse.Namespace) -> int:
     words: list[str] = list(args.words)
     try:
         address = notify.take_address(words)
+        cluster = flags.take_hidden(words, RAY, RAY_VARIABLE)
         config_out = flags.take(words, "--config-out")
         dry_run = flags.take_switch(words, "--dry-run")
         config = flags.resolve(words, prog=PROG, about=ABOUT, say=_unheard if follows() else None)
         if config_out and not follows():
             _write_config(config, Path(config_out))
+        _check_cluster(config, cluster)
         if dry_run:
             return 0 if follows() else _estimate(config)
         webhook = None if follows() else notify.open_webhook(address)
         ending = notify.Ending(webhook)
         try:
-            return _start(config, webhook, ending)
+            return _start(config, webhook, ending, cluster)
         finally:
             ending.tell()
     except ConfigError as error:
@@ -84,11 +90,30 @@ def _estimate(config: TrainConfig) -> int:
     return 0
 
 
-def _start(config: TrainConfig, webhook: Webhook | None, ending: Ending) -> int:
-    """In this process, or in those of several ranks."""
+def _check_cluster(config: TrainConfig, address: str) -> None:
+    from warpzone.config import ConfigError
+    from warpzone.dist.cluster import check_address
+
+    check_address(address)
+    if address and not config.actors:
+        raise ConfigError("--ray is where --actors are: say how many")
+
+
+def _start(config: TrainConfig, webhook: Webhook | None, ending: Ending, cluster: str) -> int:
+    """In this process, with actors beside it, or in the processes of several ranks."""
     from warpzone.collect.ranks import ALONE
     from warpzone.dist.place import find_place
 
+    if config.actors:
+        if importlib.util.find_spec("ray") is None:
+            return _fail(ending.failed(NO_RAY), 1)
+        from warpzone.dist.start import run_fleet
+
+        return run_fleet(
+            config,
+            cluster,
+            lambda collecting: _train(webhook, ending, config, ALONE, collecting),
+        )
     place = find_place(config)
     if place is None:
         return _train(webhook, ending, config, ALONE)
@@ -101,7 +126,13 @@ def _start(config: TrainConfig, webhook: Webhook | None, ending: Ending) -> int:
     return run_ranks(place, config, functools.partial(_train, webhook, ending), bereaved)
 
 
-def _train(webhook: Webhook | None, ending: Ending, config: TrainConfig, ranks: Ranks) -> int:
+def _train(
+    webhook: Webhook | None,
+    ending: Ending,
+    config: TrainConfig,
+    ranks: Ranks,
+    collecting: Collecting | None = None,
+) -> int:
     from safetensors import SafetensorError
 
     from warpzone.config import ConfigError
@@ -112,6 +143,7 @@ def _train(webhook: Webhook | None, ending: Ending, config: TrainConfig, ranks: 
     from warpzone.train.device import choose_device
     from warpzone.train.estimate import refuse_impossible
     from warpzone.train.ladder import MEMORY_ERRORS, out_of_memory, shortage
+    from warpzone.train.loop import collect_here
     from warpzone.train.session import train
     from warpzone.train.stopping import Interrupted, signals
 
@@ -124,7 +156,8 @@ def _train(webhook: Webhook | None, ending: Ending, config: TrainConfig, ranks: 
         observers = functools.partial(make_observers, webhook=webhook)
     try:
         with signals() as stop:
-            result = train(config, observers, stop, functools.partial(_learn, ending), ranks)
+            learn = functools.partial(_learn, ending)
+            result = train(config, observers, stop, learn, ranks, collecting or collect_here)
     except Interrupted as interrupted:
         return _interrupted(ending, interrupted.exit_code)
     except KeyboardInterrupt:
@@ -166,6 +199,7 @@ def _learn(ending: Ending, run: Run) -> Result:
     if not run.ranks.leads:
         return run.train(Unseen(config, ""))
     together = f", {config.ranks} ranks" if config.ranks > 1 else ""
+    together += f", {config.actors} actors" if config.actors else ""
     _say(f"{run.folder.path} on {run.device}{together}")
     with Quiet(config, f"warpzone · {config.stages} · {run.folder.path}") as progress:
         return run.train(progress)

@@ -84,6 +84,8 @@ class Collector:
         )
         self.guide = Guide(config, groups, ranks)
         self._own_reward = OwnReward(config, groups) if config.own_reward else None
+        #: What else there is to say about a state that was loaded.
+        self.notes: list[str] = []
         self.clock = Clock()
         self.pulse = Pulse()
         self.actors = [Actor(config, agent, group.count, device) for group in groups]

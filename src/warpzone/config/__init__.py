@@ -24,6 +24,7 @@ from warpzone.config import (
     plugins,
     replay,
     reward,
+    scale,
     starts,
 )
 from warpzone.config.bounds import Refusal, out_of_bounds
@@ -90,6 +91,7 @@ def _rules(config: TrainConfig) -> Iterator[Refusal]:
     yield from starts.refusals(config)
     yield from curriculum.refusals(config)
     yield from backend.refusals(config)
+    yield from scale.refusals(config)
     yield from contradictions(config)
 
 

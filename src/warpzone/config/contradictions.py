@@ -27,6 +27,7 @@ def contradictions(config: TrainConfig) -> Iterator[Refusal]:
     yield from _stages(config)
     yield from _starts(config)
     yield from _backend(config)
+    yield from _actors(config)
 
 
 def _batches(config: TrainConfig) -> Iterator[Refusal]:
@@ -79,6 +80,40 @@ def _learning(config: TrainConfig) -> Iterator[Refusal]:
     yield (
         bool(config.channels) and config.observation != "pixels",
         f"--encoder-channels is about pictures; {config.observation} has an encoder of its own",
+    )
+
+
+def _actors(config: TrainConfig) -> Iterator[Refusal]:
+    """What needs the lanes beside the learner, or one policy for all of them."""
+    if not config.actors:
+        return
+    yield (
+        config.max_lag > 0 and not config.needs.replay,
+        f"--actors play with weights that are up to {config.max_lag} updates old, and only --algo "
+        f"{algorithms_with('replay')} corrects for that, not {config.algo}; add --max-lag 0",
+    )
+    yield (
+        config.num_envs % (config.actors * config.groups) != 0,
+        f"{config.num_envs} lanes do not divide into {config.groups} groups on each of "
+        f"{config.actors} actors; change --num-envs, --groups or --actors",
+    )
+    yield (
+        config.overlap_collect,
+        "--actors collect beside the learner already; leave out --overlap-collect",
+    )
+    yield (
+        config.auto_mem,
+        "--auto-mem changes sizes after a failure, which --actors would have to follow; leave out "
+        "one of them",
+    )
+    yield (
+        config.backend != NATIVE,
+        f"--actors play the native engine, not --backend {config.backend}",
+    )
+    yield (
+        config.actors > 1 and config.archive_share > 0,
+        "--archive-share merges what all lanes found after every rollout, and several actors do "
+        "not wait for each other; use --actors 1",
     )
 
 

@@ -76,6 +76,11 @@ class Derived(
         return self.epochs * (self.steps_per_update // self.minibatch // self.grad_accum)
 
     @property
+    def collects_beside(self) -> bool:
+        """Whether rollouts are collected while others are learned from."""
+        return self.overlap_collect or self.actors > 0
+
+    @property
     def graphs(self) -> bool:
         """Whether decisions and learning are recorded as CUDA graphs, where there is CUDA. What
         `--compile` makes is not recorded."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from warpzone.config.bounds import Above, AtLeast
+from warpzone.config.bounds import Above, AtLeast, Refusal
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,24 @@ class ScaleConfig:
     nodes: Annotated[int, AtLeast(1)] = 1
     """Machines, each with --devices ranks; torchrun, SLURM or ssh start the command on each."""
     rank_timeout: Annotated[float, Above(0)] = 120.0
-    """Seconds after which a rank that does not answer ends the run."""
+    """Seconds after which a rank that does not answer ends the run, and an actor is replaced."""
+    actors: Annotated[int, AtLeast(0)] = 0
+    """Ray actors that play the lanes beside the learner; 0: the learner plays them itself."""
+    max_lag: Annotated[int, AtLeast(0)] = 2
+    """Updates that the weights of an actor may be behind; 0: actors and learner take turns."""
+    actor_rollouts: Annotated[int, AtLeast(1)] = 2
+    """Rollouts of each actor that wait for the learner at most, the one it plays included."""
 
     @property
     def ranks(self) -> int:
         """Processes that learn together."""
         return self.devices * self.nodes
+
+
+def refusals(config: ScaleConfig) -> Iterator[Refusal]:
+    """Fields of this section that do not go together."""
+    yield (
+        config.actors > 0 and config.ranks > 1,
+        f"--actors {config.actors} play for one learner, and there are {config.ranks} ranks; leave "
+        "out --devices and --nodes, or --actors",
+    )

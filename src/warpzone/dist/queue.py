@@ -88,6 +88,10 @@ class RolloutQueue(Generic[T]):
         self.lost += gone
         return gone
 
+    def has(self, actor: int) -> bool:
+        """Whether an actor is there."""
+        return actor in self._present
+
     @property
     def present(self) -> int:
         """Actors that are there."""

@@ -108,7 +108,7 @@ class Hints:
         if used is None or used >= IDLE_GPU or row["seconds"] < WARM:
             return ""
         more = "raise --num-envs or --minibatch"
-        if not self.config.overlap_collect:
+        if not self.config.collects_beside:
             more += ", or add --overlap-collect"
         return f"the GPU is busy {used:.0f} % of the time: {more}"
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Phase in the last line of heartbeat.jsonl. The last checkpoint tells the two apart.
 LAST = {"normal": "done", "exception": "interrupt"}
+#: Of the newest row: what heartbeats of a run with actors tell.
+FLEET = ("lag_p50", "lag_max", "actors_present", "actors_lost")
 #: Polls of the pulse within one --stall-timeout.
 LOOKS = 10
 
@@ -52,6 +54,7 @@ class HealthObserver(Observer):
         self._stall: Stall | None = None
         self._process = ProcessHealth()
         self._tickers: list[Ticker] = []
+        self._fleet: dict[str, float] = {}
 
     def started(self, run: ObservedRun) -> None:
         config, pulse = self.config, run.pulse
@@ -81,6 +84,7 @@ class HealthObserver(Observer):
     def updated(self, run: ObservedRun, row: dict[str, Any], collected: Collected) -> None:
         if self._monitor is not None:
             row.update(self._monitor.fields())
+        self._fleet = {name: row[name] for name in FLEET if name in row}
         for sentence in self._hints.read(row):
             run.pulse.message = f"hint: {sentence}"
             say(f"[train][hint] {sentence}")
@@ -114,13 +118,16 @@ class HealthObserver(Observer):
         self._beaten(row)
 
     def _health(self) -> dict[str, float]:
-        """The monitor's last GPU sample: a heartbeat never calls the driver."""
-        gpu = self._monitor.gpu_fields() if self._monitor is not None else {}
+        """The monitor's last GPU sample: a heartbeat never calls the driver. Of actors, what the
+        newest update said."""
+        known = dict(self._fleet)
+        if self._monitor is not None:
+            known |= self._monitor.gpu_fields()
         try:
-            return {**self._process.look_at_all(), **gpu}
+            return {**self._process.look_at_all(), **known}
         except psutil.Error:
             # A child that ends right now, or a system that does not report it.
-            return gpu
+            return known
 
     def _tick(self, name: str, interval: float, call: Any) -> None:
         def failed(error: Exception) -> None:

@@ -111,6 +111,11 @@ class Progress:
             f"policy {row['loss_policy']:.4f}, value {row['loss_value']:.4f}, "
             f"entropy {row['entropy']:.3f}",
         )
+        if row.get("lag_max") is not None:
+            lag = f"lag of {row['lag_p50']:g} updates (median), {row['lag_max']:g} (most)"
+            table.add_row(
+                "actors", f"{row['actors_present']:g}; {row['actors_lost']:g} lost; {lag}"
+            )
         if row["updates_skipped"]:
             skipped = f"{row['updates_skipped']:,.0f} optimiser steps"
             table.add_row("skipped", f"{skipped}: their loss or gradient was not finite")
@@ -154,4 +159,6 @@ def line(row: dict[str, Any], max_time: float = 0.0) -> str:
     if row.get("avg_return") is not None:
         text += f" return={row['avg_return']:.1f} clear={row['clear_rate']:.1%}"
         text += f" x={row['env_mean_x_pos']:.0f}"
+    if row.get("lag_max") is not None:
+        text += f" lag={row['lag_p50']:g}/{row['lag_max']} lost={row['actors_lost']}"
     return text

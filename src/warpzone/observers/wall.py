@@ -82,8 +82,8 @@ def write_wall(run: ObservedRun, collected: Collected, lanes: int, steps: int, n
 
 
 def has_screens(run: ObservedRun) -> bool:
-    """Whether screens can be taken: the native engine's, while its lanes rest."""
-    return run.between and run.config.backend == "native"
+    """Whether screens can be taken: the native engine's, while its lanes rest, in this process."""
+    return run.between and run.config.backend == "native" and not run.config.actors
 
 
 def write_screens(run: ObservedRun, lanes: int, number: int) -> None:

@@ -3,7 +3,6 @@ take over weights and settings of the best, and change the settings a little."""
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import shutil
@@ -17,25 +16,21 @@ from types import FrameType
 from typing import Any
 
 from warpzone.config import ConfigError
+from warpzone.dist import cluster
+from warpzone.dist.cluster import start_here
 from warpzone.run.matching import NETWORK
 from warpzone.run.names import CONFIG, POPULATION
 from warpzone.search.parameter import Parameter
 from warpzone.search.space import Space
 
-#: What Ray reads when it is imported: no usage statistics, no files of its own beside ours, members
-#: that get as much of the machine as any other training, and nothing that listens beyond the
-#: loopback address, which is what the last one means on Linux too.
+#: What Ray Tune reads when it is imported: no files of its own beside ours.
 ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_worker_niceness": "0",
+    **cluster.ENVIRONMENT,
     "RAY_AIR_NEW_OUTPUT": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
 #: Bytes of Ray's shared memory: only settings and numbers pass through it.
 STORE = 100 << 20
-#: Attempts to start Ray.
-STARTS = 3
 #: How often a member that dies is started again.
 RETRIES = 5
 #: Checkpoints of each member that Ray keeps; exchanges need those of the last two.
@@ -121,38 +116,12 @@ def _ray(order: PopulationOrder) -> Iterator[None]:
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        _start(order, place)
+        start_here(place, cpus=order.workers, gpus=_gpus(order), store=STORE)
         yield
     finally:
         ray.shutdown()
         signal.signal(signal.SIGTERM, before)
         shutil.rmtree(place, ignore_errors=True)
-
-
-def _start(order: PopulationOrder, place: str) -> None:
-    """Ray gives its own processes 30 seconds to start, which on a busy machine is not enough."""
-    import ray
-
-    for attempt in range(1, STARTS + 1):
-        try:
-            ray.init(
-                address="local",
-                num_cpus=order.workers,
-                num_gpus=_gpus(order),
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                object_store_memory=STORE,
-                _temp_dir=place,
-            )
-        except Exception as error:
-            # Ray raises nothing more specific.
-            ray.shutdown()
-            if attempt == STARTS:
-                reason = str(error).split(". ")[0]
-                raise OSError(f"Ray did not start on this machine: {reason}.") from error
-        else:
-            return
 
 
 def _gpus(order: PopulationOrder) -> int:

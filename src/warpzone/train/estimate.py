@@ -65,6 +65,10 @@ def count_memory(config: TrainConfig) -> Memory:
         "rollouts": _bytes(part for name, part in tensors if name in on_host),
         "lanes": config.num_envs * (LANE_BYTES + 2 * frame),
     }
+    if config.actors:
+        # In Ray's shared memory, and in the actors themselves.
+        waiting = (config.actor_rollouts + 2) * _bytes(part for _, part in tensors)
+        host["rollouts of actors"] = waiting
     if config.per:
         device["replay"] = replay_spec(config, agent).memory_bytes
     return Memory(parameters, device, host)
@@ -92,6 +96,7 @@ def _compare(parts: dict[str, int], free: int | None, where: str) -> None:
     largest = max(parts, key=lambda name: parts[name])
     advice = {
         "rollouts": "--num-envs, --rollout-steps or --size",
+        "rollouts of actors": "--actor-rollouts, --num-envs or --rollout-steps",
         "lanes": "--num-envs",
         "acting": "--num-envs or --size",
         "a minibatch": "--minibatch",

@@ -15,7 +15,7 @@ from warpzone.collect.collector import Collected, Collector
 from warpzone.collect.lanes import make_groups
 from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.collect.streams import stream_seed
-from warpzone.config import TrainConfig
+from warpzone.config import ConfigError, TrainConfig
 from warpzone.eval.evaluate import Outcome
 from warpzone.health.pulse import Pulse
 from warpzone.learn.learner import Learner
@@ -50,6 +50,22 @@ class Result:
     outcomes: list[Outcome]
 
 
+#: Makes a run's collector. A run of its own plays its lanes in its own process.
+Collecting = Callable[["Run"], Collector]
+
+
+def collect_here(run: Run) -> Collector:
+    """The collector of a run that plays its lanes itself."""
+    if run.config.actors:
+        raise ConfigError("actors are started by the command `warpzone train --actors` alone")
+    groups = make_groups(run.config, run.rom, run.native, run.device, run.ranks)
+    try:
+        return Collector(run.config, run.policies.acting, groups, run.device, run.ranks.beside())
+    except BaseException:
+        groups.close()
+        raise
+
+
 class Run:
     """One training run: its parts, and the order in which they work."""
 
@@ -61,9 +77,10 @@ class Run:
         start: Start | None = None,
         interrupt: Stop | None = None,
         ranks: Ranks = ALONE,
+        collecting: Collecting = collect_here,
     ) -> None:
         """start: what it resumes from; interrupt: set by signals, ends the run after the current
-        update; ranks: the processes that it is made of."""
+        update; ranks: the processes that it is made of; collecting: makes what collects."""
         self.config = config
         self.ranks = ranks
         self.observers = tuple(observers)
@@ -89,11 +106,8 @@ class Run:
         self.between = True
         # Opened parts are closed if a later one fails.
         with ExitStack() as undo:
-            groups = make_groups(config, self.rom, self.native, self.device, ranks)
-            undo.callback(groups.close)
-            self.collector = Collector(
-                config, self.policies.acting, groups, self.device, ranks.beside()
-            )
+            self.collector = collecting(self)
+            undo.callback(self.collector.close)
             self.collector.pulse = self.pulse
             self.folder = open_folder(start, config, ranks)
             undo.callback(self.folder.close)

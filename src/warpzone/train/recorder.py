@@ -150,7 +150,7 @@ class Recorder:
     def _owners(self, collected: Collected, times: Times) -> dict[str, float]:
         """Where collecting overlaps with learning, only the wait for it is the update's own."""
         owners = {**collected.owners, "learn": times.learned, "log": times.log}
-        if self._config.overlap_collect:
+        if self._config.collects_beside:
             owners["wait"] = times.waited
         else:
             collecting = sum(collected.owners.values())

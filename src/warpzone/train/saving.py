@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from warpzone.health.ticker import why
+from warpzone.learn.learner import LearningError
 from warpzone.run.checkpoints import Checkpoint, Checkpoints, Snapshot, update_of
 from warpzone.run.journal import say
 from warpzone.run.names import WEIGHTS
@@ -184,7 +185,7 @@ class Saver:
         try:
             notes = load_state(run, state)
         except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-            if isinstance(error, CheckpointError):
+            if isinstance(error, CheckpointError | LearningError):
                 raise
             text = f"{checkpoint.sidecar.state.name} does not hold what a run needs: {error}"
             raise CheckpointError(text) from error
@@ -266,7 +267,9 @@ def load_state(run: Run, state: Mapping[str, Any]) -> list[str]:
         policies.acting.load_state_dict(policies.agent.state_dict())
     for name, buffer in policies.acting.named_buffers():
         buffer.copy_(state["noise_buffers"][name])
-    if reason := run.collector.load_state_dict(state["collector"]):
+    reason = run.collector.load_state_dict(state["collector"])
+    notes += run.collector.notes
+    if reason:
         notes.append(f"all games start again: {reason}")
     else:
         notes += _dealt(run, int(state.get("ranks", 1)))

@@ -15,13 +15,19 @@ from warpzone.run.journal import say
 from warpzone.run.resume import Start, find_start, saved_config
 from warpzone.run.sidecar import CheckpointError
 from warpzone.train.ladder import MEMORY_ERRORS, describe, out_of_memory, rungs, shortage
-from warpzone.train.loop import Result, Run
+from warpzone.train.loop import Collecting, Result, Run, collect_here
 from warpzone.train.stopping import Stop
 
 Watch = Callable[[TrainConfig], Sequence[Observer]]
 
 
-def begin(config: TrainConfig, watch: Watch, stop: Stop, ranks: Ranks = ALONE) -> Run:
+def begin(
+    config: TrainConfig,
+    watch: Watch,
+    stop: Stop,
+    ranks: Ranks = ALONE,
+    collecting: Collecting = collect_here,
+) -> Run:
     """A run, from the checkpoint that `config.resume` asks for. A checkpoint that fails to load
     is skipped like one that is invalid."""
     passed: set[Path] = set()
@@ -34,6 +40,7 @@ def begin(config: TrainConfig, watch: Watch, stop: Stop, ranks: Ranks = ALONE) -
                 start=start,
                 interrupt=stop,
                 ranks=ranks,
+                collecting=collecting,
             )
         except CheckpointError as error:
             if start.checkpoint is None:
@@ -52,6 +59,7 @@ def train(
     stop: Stop,
     learn: Callable[[Run], Result],
     ranks: Ranks = ALONE,
+    collecting: Collecting = collect_here,
 ) -> Result:
     """Runs to the end; with `auto_mem`, with reduced sizes if memory runs out."""
     if config.auto_mem and config.resume != "never" and not config.resume_relax_match:
@@ -60,7 +68,7 @@ def train(
     while True:
         run: Run | None = None
         try:
-            run = begin(config, watch, stop, ranks)
+            run = begin(config, watch, stop, ranks, collecting)
             return learn(run)
         except MEMORY_ERRORS as error:
             if not (config.auto_mem and out_of_memory(error)):

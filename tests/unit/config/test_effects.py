@@ -11,6 +11,7 @@ from typing import Any
 
 import effects_health as health
 import effects_parts as parts
+import effects_scale as scale
 import pytest
 from effects import BASE, of, row, whole
 
@@ -191,9 +192,12 @@ RUN = {
     "log_interval": to(2, row("global_step")),
 }
 SCALE = {
-    "devices": to(2, parts.placed),
-    "nodes": to(2, parts.placed),
-    "rank_timeout": to(9.0, parts.waited_for),
+    "devices": to(2, scale.placed),
+    "nodes": to(2, scale.placed),
+    "rank_timeout": to(9.0, scale.waited_for),
+    "actors": to(2, scale.outstanding, algo="vtrace"),
+    "max_lag": to(0, scale.outstanding, algo="vtrace", actors=1),
+    "actor_rollouts": to(3, scale.outstanding, algo="vtrace", actors=1).unless(max_lag=0),
 }
 DASHBOARD = {
     "dashboard": to(True, parts.dashboard),

@@ -46,7 +46,7 @@ def test_a_checkpoint_that_fails_is_skipped_and_notes_are_said(
         tried.append(set(passed))
         return SimpleNamespace(checkpoint=checkpoints[len(passed)])
 
-    def make(_config: Any, _observers: Any, *, start: Any, interrupt: Any, ranks: Any) -> Any:
+    def make(_config: Any, _observers: Any, *, start: Any, **_others: Any) -> Any:
         if start.checkpoint.path == Path("newest"):
             raise CheckpointError("it is damaged")
         return SimpleNamespace(notes=["the replay starts empty"])

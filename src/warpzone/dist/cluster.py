@@ -1,0 +1,172 @@
+"""Ray: one that is started here and ends with this process, or a cluster that is there already."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from warpzone.config import ConfigError
+
+#: What Ray reads when it is imported: no usage statistics, workers that get as much of the machine as
+#: any other process, and nothing that listens beyond the loopback address, which is what the last one
+#: means on Linux too.
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+}
+#: Attempts to start Ray.
+STARTS = 3
+#: Seconds in which a cluster must answer, and one that is a Ray cluster must say so.
+ANSWER, GREETING = 10.0, 30.0
+NAMESPACE = "warpzone"
+#: Tried in a process of its own: it cannot be interrupted, and takes a minute to give up.
+GREET = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.stdin.read())"
+ADDRESS = re.compile(r"(auto|[\w.-]+:\d{1,5})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where actors are."""
+
+    #: Whether it outlives this process, and its actors can.
+    remote: bool
+
+
+@contextmanager
+def open_cluster(address: str, *, cpus: int, store: int) -> Iterator[Cluster]:
+    """The cluster at an address, or one on this machine. cpus: how many actors it must have room
+    for; store: bytes of shared memory of one that is started here. ConfigError if it is too small,
+    OSError if it is not there; neither names the address."""
+    os.environ.update(ENVIRONMENT)
+    try:
+        import ray
+    except ImportError as error:
+        raise ConfigError("actors need Ray: pip install 'warpzone[fleet]'") from error
+    if not address:
+        with _own(cpus, store):
+            yield Cluster(remote=False)
+        return
+    _connect(address)
+    try:
+        there = int(ray.cluster_resources().get("CPU", 0))  # type: ignore[no-untyped-call]
+        if there < cpus:
+            raise ConfigError(f"--actors {cpus}: the Ray cluster has room for {there}, a CPU each")
+        yield Cluster(remote=True)
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _own(cpus: int, store: int) -> Iterator[None]:
+    import ray
+
+    # The path of a socket has at most 107 characters, so it is not in the run's folder.
+    place = tempfile.mkdtemp(prefix="wz-ray-")
+    try:
+        start_here(place, cpus=cpus, gpus=0, store=store)
+        yield
+    finally:
+        ray.shutdown()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def start_here(place: str, *, cpus: int, gpus: int, store: int) -> None:
+    """Ray on this machine alone, with its files in a folder. Ray gives its own processes 30 seconds
+    to start, which on a busy machine is not enough."""
+    import ray
+
+    for attempt in range(1, STARTS + 1):
+        try:
+            ray.init(
+                address="local",
+                num_cpus=cpus,
+                num_gpus=gpus,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                object_store_memory=store,
+                namespace=NAMESPACE,
+                _temp_dir=place,
+            )
+        except Exception as error:
+            # Ray raises nothing more specific.
+            ray.shutdown()
+            if attempt == STARTS:
+                reason = str(error).split(". ")[0]
+                raise OSError(f"Ray did not start on this machine: {reason}.") from error
+        else:
+            _hush()
+            return
+
+
+def check_address(address: str) -> None:
+    """ConfigError if it is no address of a Ray cluster; the sentence does not repeat it."""
+    if address.startswith("ray://"):
+        raise ConfigError(
+            "--ray takes HOST:PORT of a cluster that this machine is a node of (`ray start "
+            "--address`), not a ray:// address"
+        )
+    if address and not ADDRESS.fullmatch(address):
+        raise ConfigError("--ray takes HOST:PORT, or auto for the cluster of this machine")
+
+
+def _connect(address: str) -> None:
+    import ray
+
+    check_address(address)
+    if address != "auto":
+        _greet(address)
+    try:
+        ray.init(
+            address=address,
+            namespace=NAMESPACE,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except Exception as error:
+        # ConnectionError, RuntimeError or ValueError with the address in it, and whatever Ray
+        # raises if this machine is no node.
+        ray.shutdown()
+        raise OSError(
+            "the Ray cluster of --ray does not take this machine: start `ray start --address` on "
+            "it first, with the same versions of Ray and Python."
+        ) from error
+    _hush()
+
+
+def _greet(address: str) -> None:
+    """OSError if no Ray cluster answers. Ray itself takes a minute to say so."""
+    host, _, port = address.rpartition(":")
+    silence = f"no Ray cluster answers at the address of --ray within {ANSWER:g} s."
+    try:
+        socket.create_connection((host, int(port)), ANSWER).close()
+        subprocess.run(
+            [sys.executable, "-c", GREET],
+            input=address.encode(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=GREETING,
+            check=True,
+        )
+    except (OSError, OverflowError) as error:
+        raise OSError(silence) from error
+    except subprocess.SubprocessError as error:
+        raise OSError("what answers at the address of --ray is no Ray cluster.") from error
+
+
+def _hush() -> None:
+    """Ray prints every loss at length, with addresses; this program says it in one line."""
+    from ray._private import worker
+
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda *args, **kwargs: None

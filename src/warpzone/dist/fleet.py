@@ -1,0 +1,207 @@
+"""A run whose lanes are played by actors: what the learner has in the place of a collector."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from warpzone import _engine
+from warpzone.collect.collector import Collected
+from warpzone.collect.episodes import EpisodeLog, in_order
+from warpzone.collect.packing import pack
+from warpzone.collect.streams import generator
+from warpzone.dist.cluster import Cluster
+from warpzone.dist.crew import Crew, FleetError
+from warpzone.dist.parcels import Landing, Parcel, Tallies, mean_owners
+from warpzone.dist.queue import Arrived
+from warpzone.dist.remote import tensors_of
+from warpzone.health.pulse import Pulse
+from warpzone.train.joining import joined, own_lanes
+
+if TYPE_CHECKING:
+    from warpzone.train.loop import Run
+
+#: Of an actor's state: what is its own, and not by lane.
+OWN = ("sampling", "guide")
+
+
+@dataclass
+class SeenLanes:
+    """Lanes of an actor, as far as the learner knows them."""
+
+    lanes: slice
+    info: NDArray[np.int32]
+
+    @property
+    def count(self) -> int:
+        return len(self.info)
+
+
+class FleetLanes(list[SeenLanes]):
+    """The lanes that the newest rollout is of."""
+
+    def take_events(self) -> list[dict[str, Any]]:
+        """Events of other back-ends, which actors do not play."""
+        return []
+
+
+class FleetCollector:
+    """Weights to the actors, rollouts from them. They go on playing while the learner learns."""
+
+    def __init__(self, run: Run, cluster: Cluster) -> None:
+        config = run.config
+        self.config = config
+        self.pulse = Pulse()
+        self._run = run
+        self._cluster = cluster
+        self._agent = run.policies.acting
+        self.episodes = EpisodeLog(
+            config.num_envs,
+            time_limit=config.episode_timeout_steps,
+            setbacks=config.end_on_setback,
+            window=config.episode_window,
+        )
+        #: What a resumed learner is to say.
+        self.notes: list[str] = []
+        self._landing = Landing(config.num_envs, run.device)
+        self._tallies = Tallies()
+        #: Names the actors of this run on a cluster, with the run's folder.
+        self._token = secrets.token_hex(8)
+        self._crew: Crew | None = None
+        self._global_step = 0
+        share = config.num_envs // config.actors
+        fields = len(_engine.INFO_FIELDS)
+        self.groups = FleetLanes(
+            SeenLanes(slice(first, first + share), np.zeros((share, fields), np.int32))
+            for first in range(0, config.num_envs, share)
+        )
+
+    # --- actors ---------------------------------------------------------------------------------
+    def _begun(self) -> Crew:
+        """The actors; made when they are needed first, with nothing to go on from."""
+        if self._crew is None:
+            crew = self._make_crew()
+            crew.serve()
+        return cast("Crew", self._crew)
+
+    def _make_crew(self) -> Crew:
+        config, run = self.config, self._run
+        threads = 1 if self._cluster.remote else max(1, torch.get_num_threads() // config.actors)
+        # A folder that was copied is another run, whose actors these are not.
+        place = f"{self._token}:{run.folder.path.resolve()}"
+        name = hashlib.sha256(place.encode()).hexdigest()[:24]
+        crew = Crew(config, self._cluster, name, config.num_threads or threads, run.global_update)
+        crew.start()
+        self._crew = crew
+        return crew
+
+    def close(self) -> None:
+        """Ends the actors. Closing twice is allowed."""
+        if self._crew is not None:
+            self._crew.close()
+
+    # --- rollouts -------------------------------------------------------------------------------
+    def prepare(self, global_step: int) -> None:
+        """Before an update that begins after so many steps of the run."""
+        self._global_step = global_step
+
+    def play(self, version: int) -> Collected:
+        """Hands out the weights of an update, and waits for its rollouts."""
+        self.pulse.enter("collect")
+        crew = self._begun()
+        weights = {name: part.cpu().numpy() for name, part in tensors_of(self._agent).items()}
+        crew.publish(weights, version, self._global_step)
+        return self._collected(crew, crew.take(self.pulse.beat), version)
+
+    def _collected(self, crew: Crew, taken: list[Arrived[Parcel]], version: int) -> Collected:
+        parcels = [one.rollout for one in taken]
+        tickets = [one.ticket for one in taken]
+        for lanes, parcel in zip(self.groups, parcels, strict=True):
+            lanes.info = parcel.info
+        self.episodes.count(in_order(parcel.ended for parcel in parcels))
+        lags = [version - ticket.version for ticket in tickets]
+        tallied = self._tallies.add(
+            [((t.actor, t.life), p.metrics) for t, p in zip(tickets, parcels, strict=True)]
+        )
+        summary = {
+            **self.episodes.summary(),
+            **tallied,
+            "lag_p50": float(statistics.median(lags)),
+            "lag_max": max(lags),
+            "actors_present": crew.queue.present,
+            "actors_lost": crew.losses,
+            "rollouts_lost": crew.queue.lost,
+        }
+        rollout = self._landing.put(parcels)
+        oldest = min(ticket.version for ticket in tickets)
+        return Collected(rollout, oldest, mean_owners(parcels), self.episodes.take(), summary)
+
+    # --- checkpoints ----------------------------------------------------------------------------
+    def state_dict(self, *, lanes: bool = True) -> dict[str, Any]:
+        """As one process with all lanes would save it; what differs between actors is beside it.
+        Rollouts that have arrived and were not learned from are left out, and so are the lanes of an
+        actor that is being replaced."""
+        try:
+            parts, waiting = self._begun().states(lanes=lanes)
+            known = next((part for part in parts if part is not None), None)
+            if known is None:
+                raise FleetError("no actor is there")
+        except FleetError:
+            if lanes:
+                raise
+            # Without the actors there are their statistics only.
+            sampling = generator(self.config.seed, "actions").get_state()
+            return {"sampling": sampling, "episodes": self.episodes.state_dict()}
+        whole = {**known, "episodes": self.episodes.state_dict()}
+        if lanes:
+            missing = {**own_lanes(known), "lanes": pack([b""] * self.groups[0].count)}
+            whole = joined(
+                whole, [missing if part is None else own_lanes(part) for part in parts]
+            )
+        fleet = {
+            "token": self._token,
+            "waiting": waiting,
+            "actors": [{name: (part or known)[name] for name in OWN} for part in parts],
+        }
+        return {**whole, "fleet": fleet}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> str:
+        """Restores a saved state of actors or of one process. Returns why games start again, if they
+        do. Actors that are still there go on with theirs, unless they take turns with the learner:
+        then a resumed run repeats what the first one did."""
+        whole = dict(state)
+        fleet = whole.pop("fleet", {})
+        self._token = str(fleet.get("token", self._token))
+        sums = {name: [0] * self.config.num_envs for name in ("returns", "steps")}
+        self.episodes.load_state_dict({**state["episodes"], **sums})
+        crew = self._make_crew()
+        reason = ""
+        if crew.found == self.config.actors and self.config.max_lag:
+            self.notes.append(f"all {crew.found} actors are still there, and go on with their games")
+        else:
+            reason = self._deal(crew, whole, fleet)
+        if waiting := int(fleet.get("waiting", 0)):
+            self.notes.append(f"rollouts that actors had sent ahead are left out: {waiting}")
+        crew.serve()
+        return reason
+
+    def _deal(self, crew: Crew, whole: dict[str, Any], fleet: Mapping[str, Any]) -> str:
+        count = self.config.actors
+        own = list(fleet.get("actors", []))
+        if len(own) not in (0, count):
+            self.notes.append(f"the lanes of {len(own)} actors are dealt anew to {count}")
+        own = own if len(own) == count else [{}] * count
+        reasons = [reason for reason in crew.load(whole, own) if reason]
+        if 0 < len(reasons) < count:
+            again = f"the games of {len(reasons)} of {count} actors start again"
+            self.notes.append(f"{again}: {reasons[0]}")
+            return ""
+        return reasons[0] if reasons else ""

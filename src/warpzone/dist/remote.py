@@ -1,0 +1,134 @@
+"""An actor of a fleet: a process that owns lanes and a copy of the policy, and plays when asked."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import torch
+from numpy.typing import NDArray
+
+import warpzone
+from warpzone import rom
+from warpzone.collect.collector import Collector, News
+from warpzone.collect.lanes import make_groups
+from warpzone.collect.ranks import Ranks
+from warpzone.config import TrainConfig
+from warpzone.dist.parcels import Parcel, pack_rollout
+from warpzone.env.actions import action_table
+from warpzone.model.own import make_agent
+from warpzone.rom import native
+from warpzone.run.matching import compare
+
+T = TypeVar("T")
+
+#: Seconds without a word of the learner after which an actor ends: nobody resumed the run.
+ORPHANED = 600.0
+CPU = torch.device("cpu")
+#: Seeds of actors that take the place of lost ones must not repeat theirs.
+NEXT_LIFE = 1_000_003
+
+
+class Part(Ranks):
+    """An actor's part of the lanes. It waits for nobody: what other ranks would exchange is its own."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank = rank
+        self.size = size
+        #: What the last rollout told.
+        self.news: News | None = None
+
+    def gather(self, value: T) -> list[T]:
+        if isinstance(value, News):
+            self.news = value
+        return [value]
+
+
+class RemoteActor:
+    """What Ray runs. Its calls are made one after the other."""
+
+    def __init__(self) -> None:
+        self._heard = time.monotonic()
+        self._settings: tuple[TrainConfig, int, int] | None = None
+        threading.Thread(target=self._end_if_orphaned, name="orphan", daemon=True).start()
+
+    def _end_if_orphaned(self) -> None:
+        while time.monotonic() - self._heard < ORPHANED:
+            time.sleep(ORPHANED / 20)
+        os._exit(0)
+
+    def begin(self, config: TrainConfig, part: tuple[int, int], life: int, threads: int) -> str:
+        """Makes lanes and policy; the version of this package. part: its number, and how many there
+        are; life: how many had its number before."""
+        self._heard = time.monotonic()
+        self._settings = (config, *part)
+        torch.set_num_threads(threads)
+        self._config = config.replace(
+            actors=0,
+            device="cpu",
+            num_threads=config.num_threads or threads,
+            seed=config.seed + life * NEXT_LIFE,
+        )
+        self._part = Part(*part)
+        image = rom.find(config.rom)
+        self._agent = make_agent(self._config, len(action_table(config.actions).masks))
+        self._groups = make_groups(self._config, image, native.load(image), CPU, self._part)
+        self._collector = Collector(self._config, self._agent, self._groups, CPU, self._part)
+        self._version = -1
+        return warpzone.__version__
+
+    def plays(self, config: TrainConfig, part: tuple[int, int]) -> bool:
+        """Whether it is this run's actor already, and can go on with its games."""
+        self._heard = time.monotonic()
+        if self._settings is None or self._settings[1:] != part:
+            return False
+        difference = compare(config, self._settings[0])
+        return not (difference.network or difference.others)
+
+    def alive(self) -> None:
+        """The learner is there, and asks whether this one is."""
+        self._heard = time.monotonic()
+
+    def play(self, weights: Mapping[str, NDArray[Any]], version: int, global_step: int) -> Parcel:
+        """A rollout. weights: of the policy after so many updates, with its noise."""
+        self._heard = time.monotonic()
+        if version != self._version:
+            self._load(weights)
+            self._version = version
+        self._collector.prepare(global_step)
+        collected = self._collector.play(version)
+        self._heard = time.monotonic()
+        arrays, state = pack_rollout(collected.rollout)
+        return Parcel(
+            arrays=arrays,
+            state=state,
+            owners=collected.owners,
+            ended=self._part.news.ended if self._part.news is not None else [],
+            metrics=self._collector.guide.metrics(),
+            info=torch.cat([torch.from_numpy(group.info) for group in self._groups]).numpy(),
+        )
+
+    @torch.no_grad()
+    def _load(self, weights: Mapping[str, NDArray[Any]]) -> None:
+        for name, place in tensors_of(self._agent).items():
+            place.numpy()[...] = weights[name]
+
+    def state(self, *, lanes: bool) -> dict[str, Any]:
+        """What a checkpoint holds of it."""
+        self._heard = time.monotonic()
+        return self._collector.state_dict(lanes=lanes)
+
+    def load(self, whole: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+        """Goes on from the lanes of a checkpoint, of which it takes its own; `own` replaces what is
+        not by lane. Returns why its games start again, if they do."""
+        self._heard = time.monotonic()
+        return self._collector.load_state_dict({**whole, **own})
+
+
+def tensors_of(agent: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Weights and noise by name; they share the agent's memory."""
+    named = {**dict(agent.named_parameters()), **dict(agent.named_buffers())}
+    return {name: tensor.detach() for name, tensor in named.items()}

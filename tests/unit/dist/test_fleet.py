@@ -1,0 +1,202 @@
+"""Actors on a real Ray: what they play is learned as if one process had played it, and a lost one is
+replaced. One Ray of two nodes serves all tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from rank_runs import alone
+from tiny_runs import tiny
+
+from warpzone.dist.cluster import ENVIRONMENT, NAMESPACE, Cluster
+
+# Ray reads it when it is imported.
+os.environ.update(ENVIRONMENT)
+ray = pytest.importorskip("ray")
+
+from ray.cluster_utils import Cluster as Machines
+
+from fleet_runs import fleet
+
+from warpzone.collect.collector import Collected
+from warpzone.config import TrainConfig
+from warpzone.dist.crew import FleetError
+from warpzone.dist.fleet import FleetCollector
+from warpzone.observers.observer import ObservedRun, Observer
+from warpzone.run.reader import read_rows
+
+HERE, THERE = Cluster(remote=False), Cluster(remote=True)
+MACHINE = {"num_cpus": 2, "object_store_memory": 100 << 20}
+PATIENCE = 240.0
+
+
+@pytest.fixture(scope="module")
+def machines() -> Iterator[Any]:
+    made = Machines(True, head_node_args={**MACHINE, "include_dashboard": False})
+    ray.init(made.address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+    yield made
+    ray.shutdown()
+    made.shutdown()  # type: ignore[no-untyped-call]
+
+
+def settings(folder: Path, **changes: Any) -> TrainConfig:
+    values: dict[str, Any] = {
+        **{"algo": "vtrace", "max_steps": 10_000, "checkpoint_minutes": 0.0, "run_name": "one"},
+        **{"resume": "auto", "rank_timeout": PATIENCE},
+    }
+    return tiny(runs_dir=str(folder), **{**values, **changes})
+
+
+class Killer(Observer):
+    """Kills the process of an actor after an update."""
+
+    def __init__(self, update: int) -> None:
+        self._update = update
+
+    def updated(self, run: ObservedRun, row: dict[str, Any], collected: Collected) -> None:
+        if run.global_update == self._update:
+            actor_processes()[0].kill()
+
+
+def actor_processes() -> list[psutil.Process]:
+    """Of all actors on the nodes of this machine, which this process has started."""
+    found = psutil.Process().children(recursive=True)
+    return [one for one in found if "".join(one.cmdline()).startswith("ray::RemoteActor")]
+
+
+#: Everything that an actor carries from one rollout to the next.
+KIND: dict[str, Any] = {
+    **{"memory": "gru", "noisy": True, "minibatch": 16, "normalize_advantages": True},
+    **{"stages": "1-1,1-2", "curriculum": "progress", "sticky": 0.2, "ema": 0.9},
+}
+
+
+@pytest.mark.limit(600)
+def test_an_actor_without_lag_is_the_run_in_one_process(machines: Any, tmp_path: Path) -> None:
+    """Bit by bit, over a checkpoint, from which a run in one process goes on as well."""
+    whole = alone(settings(tmp_path / "whole", **KIND), updates=6)
+    config = settings(tmp_path / "actor", **KIND, actors=1, max_lag=0)
+    first = fleet(config, updates=3, save=True)
+    assert first["notes"] == []
+    second = fleet(config, updates=6, save=True)
+    assert second["notes"] == []
+    assert torch.equal(torch.cat([first["actions"], second["actions"]]), whole["actions"])
+    assert first["episodes"] + second["episodes"] == whole["episodes"] != []
+    for name, part in whole["weights"].items():
+        assert torch.equal(second["weights"][name], part), name
+    require_same(second["state"]["collector"], whole["state"]["collector"])
+    for mine, yours in zip(first["rows"] + second["rows"], whole["rows"], strict=True):
+        assert mine["lag_max"] == mine["policy_lag"] == mine["actors_lost"] == 0
+        for name, value in yours.items():
+            if "time" not in name and "sec" not in name and name != "eta":
+                assert mine[name] == value, name
+    back = alone(settings(tmp_path / "actor", **KIND), updates=7)
+    further = alone(settings(tmp_path / "whole", **KIND), updates=7)
+    for name, part in further["weights"].items():
+        assert torch.equal(back["weights"][name], part), name
+
+
+def require_same(mine: Any, yours: Any, where: str = "") -> None:
+    """A saved state is in another."""
+    if isinstance(yours, dict):
+        for name, part in yours.items():
+            require_same(mine[name], part, f"{where}.{name}")
+    elif isinstance(yours, torch.Tensor):
+        assert torch.equal(mine, yours), where
+    else:
+        assert mine == yours, where
+
+
+@pytest.mark.limit(600)
+def test_a_killed_actor_costs_its_rollout_and_is_replaced(
+    machines: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = settings(tmp_path, actors=2, max_lag=1)
+    seen = fleet(config, updates=6, save=True, watch=lambda made: Killer(3), enough=back)
+    rows = seen["rows"]
+    assert [row["update"] for row in rows] == list(range(1, len(rows) + 1))
+    assert all(0 <= row["lag_p50"] <= row["lag_max"] <= 1 for row in rows)
+    assert any(row["lag_max"] == 1 for row in rows)
+    assert [row["policy_lag"] for row in rows] == [row["lag_max"] for row in rows]
+    assert rows[2]["actors_lost"] == 0
+    assert rows[-1]["actors_lost"] == 1
+    assert rows[-1]["rollouts_lost"] <= 1
+    said = capfd.readouterr().err
+    assert " is lost (its process ended): " in said
+    assert "and another takes its place" in said
+    # Four lanes of two actors, whoever played them.
+    assert seen["actions"].shape[1:] == (8, 4)
+    fewer = fleet(config.replace(actors=1), updates=len(rows) + 1)
+    assert fewer["notes"][0] == "the lanes of 2 actors are dealt anew to 1"
+    assert not [note for note in fewer["notes"] if "start again" in note]
+    assert fewer["rows"][0]["lag_max"] == 0
+
+
+def back(row: dict[str, Any]) -> bool:
+    """An actor was lost, and another is there."""
+    return bool(row["actors_lost"] == 1 and row["actors_present"] == 2)
+
+
+@pytest.mark.limit(600)
+def test_a_resumed_learner_finds_the_actors_of_one_that_was_killed(
+    machines: Any, tmp_path: Path
+) -> None:
+    words = [
+        *("--device", "cpu", "--num-envs", "4", "--groups", "2", "--rollout-steps", "8"),
+        *("--minibatch", "16", "--epochs", "1", "--hidden-size", "16", "--algo", "vtrace"),
+        *("--size", "36", "--encoder-width", "0.125", "--stagnation-limit", "3", "--run-name", "one"),
+        *("--checkpoint-interval", "1", "--eval-interval", "0", "--max-steps", "100000000"),
+        *("--actors", "2", "--runs-dir", str(tmp_path), "--ray", machines.address, "--preset"),
+        *("quick", "--max-time", "60"),
+    ]
+    command = [sys.executable, "-m", "warpzone.cli.main", "train", *words]
+    learner = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    ends = time.monotonic() + PATIENCE
+    while not list((tmp_path / "one" / "checkpoints").glob("*_0000003.json")):
+        if time.monotonic() > ends or learner.poll() is not None:
+            learner.kill()
+            pytest.fail(learner.communicate()[1])
+        time.sleep(0.1)
+    learner.kill()
+    _, said = learner.communicate()
+    assert len(actors := actor_names()) == 2
+    files = [path for path in (tmp_path / "one").rglob("*") if path.is_file()]
+    assert not [path for path in files if machines.address.encode() in path.read_bytes()]
+    assert machines.address not in said
+    from warpzone.run.resume import saved_config
+
+    config = saved_config(settings(tmp_path, resume="auto"))
+    assert config is not None
+    config = config.replace(resume="auto")
+    before = max(row["update"] for row in read_rows(tmp_path / "one", "metrics.jsonl"))
+    again = fleet(config, updates=before + 3, cluster=THERE)
+    assert "all 2 actors are still there, and go on with their games" in again["notes"]
+    assert not [note for note in again["notes"] if "start again" in note]
+    # The learner that ends in order ends them.
+    while actor_names() & actors:
+        assert time.monotonic() < ends
+        time.sleep(0.1)
+
+
+def actor_names() -> set[str]:
+    """The actors that outlive their learner."""
+    return set(ray.util.list_named_actors())
+
+
+@pytest.mark.limit(600)
+def test_an_actor_that_fails_ends_the_run_with_its_reason(machines: Any, tmp_path: Path) -> None:
+    def spoil(made: FleetCollector) -> Observer:
+        made._agent = torch.nn.Module()  # type: ignore[assignment]
+        return Observer()
+
+    with pytest.raises(FleetError, match="actor 0 failed: 'encoder"):
+        fleet(settings(tmp_path, actors=1), watch=spoil)
