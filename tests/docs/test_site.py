@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml  # type: ignore[import-untyped]
-from docs_site import ROOT, build_site
+from docs_site import ROOT, build_site, shared_site
 from markdown_it import MarkdownIt
 from site_hook import PAGES, Pages
 
@@ -35,10 +35,7 @@ MADE = {"api.md", "configuration.md"}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("docs") / "site"
-    done = build_site(folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+    return shared_site(tmp_path_factory)
 
 
 def built(site: Path, name: str, language: str = "") -> Path:
