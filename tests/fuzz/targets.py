@@ -26,6 +26,8 @@ from warpzone.dashboard.messages import Part, parse
 from warpzone.dashboard.rundata import RunData
 from warpzone.dashboard.wall_file import WallFile
 from warpzone.env.actions import action_table
+from warpzone.eval import card
+from warpzone.eval.description import as_text
 from warpzone.eval.weights import find_agent
 from warpzone.maps.events import Event, read_events
 from warpzone.maps.flight import AreaPicture
@@ -43,11 +45,13 @@ from warpzone.run.folder import load_config
 from warpzone.run.jsonl import JsonLines
 from warpzone.run.loading import find_weights
 from warpzone.run.migrate import backfill
+from warpzone.run.opening import parse_json
 from warpzone.run.rotation import drop_after
 from warpzone.run.safe import read_state, read_weights
-from warpzone.run.shipped import ACTING, FORMAT, KIND
+from warpzone.run.shipped import ACTING, FORMAT, KIND, read_description
 from warpzone.run.sidecar import CheckpointError, encode, read_sidecar
 from warpzone.run.versions import read_sessions
+from warpzone.share.checking import checked
 
 Target = Callable[[Mutator, Path], None]
 TARGETS: dict[str, Target] = {}
@@ -123,6 +127,7 @@ class Seeds:
         values = json.loads(acting.to_json())
         config = {name: values[name] for name in ACTING}
         self.description = {KIND: FORMAT, "name": "one", "config": config}
+        self.shipped = read_description("all")
         self.presets = [file.read_bytes() for file in sorted(PRESETS.glob("*.toml"))]
         self.presets += [b'[a]\nb = "c"\nd = 1979-05-27\n']
         self.wheels = [self._wheel(method) for method in (0, 8, 12, 14)]
@@ -276,6 +281,17 @@ def _run(mutator: Mutator, folder: Path) -> Path:
     header = {"shape": [1, 2, 2, 2], "lanes": [{"lane": 0}], "actions": [[1, 2]], "number": 1}
     (run / names.WALL / names.WALL_PICTURES).write_bytes(mutator.text(header) + b"\n" + bytes(8))
     return run
+
+
+@target
+def pulled(mutator: Mutator, folder: Path) -> None:
+    """The description of an agent on a hub: what is kept of it, its card, and what is listed."""
+    with contextlib.suppress(ValueError):
+        about = checked(parse_json(mutator.text(_seeds[0].shipped)))
+        text = card.render({**about, "name": "one"}) + as_text(about)
+        # Nothing that steers a terminal has passed; a lone surrogate could not be printed at all.
+        if not all(line.isprintable() for line in text.splitlines()):
+            raise AssertionError("a card has characters that cannot be printed")
 
 
 @target

@@ -60,13 +60,13 @@ def _config(said: Any) -> dict[str, Any]:
         raise ValueError("its configuration has fields that acting does not need")
     if values.get("network") or ":" in str(values.get("reward", "")):
         raise ValueError("it names code, which is not run")
-    if values.get("rom") is not None and values["rom"] not in KNOWN:
+    if values.get("rom") is not None and values["rom"] not in list(KNOWN):
         raise ValueError("it names a ROM that has no name here")
     try:
-        from_dict(values)
+        config = from_dict(values)
     except (TypeError, ValueError) as error:
         raise ValueError(f"its configuration cannot be used: {_plain(str(error))}") from error
-    return values
+    return {name: getattr(config, name) for name in ACTING}
 
 
 def _measured(said: Any) -> dict[str, Any]:
@@ -74,15 +74,19 @@ def _measured(said: Any) -> dict[str, Any]:
     delays = _text(one.get("delays"), "delays")
     count = len(parse_delays(delays))
     policies = (*POLICIES, *BASELINES)
+    clears = _keyed(one.get("clears"), "clears", policies)
+    if not clears or not all(stages for _, stages in clears):
+        # A share of nothing.
+        raise _wrong("clears")
     return {
         "rom": _text(one.get("rom"), "rom"),
         "delays": delays,
         "seed": _count(one.get("seed"), "seed"),
         "clears": {
             policy: {
-                stage: _digits(digits, count) for stage, digits in _keyed(clears, policy, STAGES)
+                stage: _digits(digits, count) for stage, digits in _keyed(stages, policy, STAGES)
             }
-            for policy, clears in _keyed(one.get("clears"), "clears", policies)
+            for policy, stages in clears
         },
         "fails": {
             stage: _place(place) for stage, place in _keyed(one.get("fails"), "fails", STAGES)
