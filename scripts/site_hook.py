@@ -33,6 +33,8 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks.md",
+    "examples/README.md": "examples.md",
+    "examples/README.zh.md": "examples.zh.md",
 }
 #: Links from one language to the other, which mkdocs would not let pass.
 OTHER_LANGUAGE = {"README.zh-CN.md": "zh/index.html", "README.md": "../index.html"}

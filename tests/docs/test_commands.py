@@ -13,7 +13,7 @@ from markdown_pages import ROOT, Block, all_pages, blocks, is_chinese, plain_tex
 from shell_blocks import commands, own_words, without_options
 
 from warpzone.cli import completion
-from warpzone.cli.flags import resolve, take, take_switch
+from warpzone.cli.flags import OTHERS, resolve, take, take_switch
 from warpzone.cli.main import build_parser
 from warpzone.env import outside
 
@@ -26,7 +26,7 @@ PAST = re.compile(r"CHANGELOG\.md|docs/decisions/|docs/roadmap\.md")
 #: Runs and files that examples speak of.
 RUNS = ("NAME", "RUN", "RUN1", "RUN2", "RUN3", "mine", "earlier", "mario", "everything")
 #: Tables about flags of other programs.
-OTHERS = re.compile(r"^\| there \|.*\n(\|.*\n)+", re.M)
+ELSEWHERE = re.compile(r"^\| there \|.*\n(\|.*\n)+", re.M)
 #: What stands for a number in the prose.
 VALUES = {"N": "1", "M": "1", "S": "1", "SEED": "1", "NAME_OR_WEIGHTS": "all"}
 VALUES["runs/NAME/checkpoints/FILE.json"] = "runs/NAME"
@@ -70,7 +70,7 @@ def check(words: list[str]) -> None:
     """Fails for a command line of `warpzone` that would be refused."""
     if words[:1] == ["train"]:
         given = words[1:]
-        for name in ("--notify", "--config-out"):
+        for name in OTHERS - {"--preset", "--dry-run", "--help"}:
             take(given, name)
         take_switch(given, "--dry-run")
         if "--help" not in given:
@@ -137,7 +137,9 @@ def test_flags_in_the_prose_exist() -> None:
         (name, flag)
         for name in PAGES
         if not PAST.match(name) and name != "docs/from-older-commands.md"
-        for flag in re.findall(r"`(--[a-z][a-z0-9-]+)[ =`]", OTHERS.sub("", plain_text(read(name))))
+        for flag in re.findall(
+            r"`(--[a-z][a-z0-9-]+)[ =`]", ELSEWHERE.sub("", plain_text(read(name)))
+        )
         if flag not in known
     }
     assert strangers == set()
