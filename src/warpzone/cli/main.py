@@ -36,7 +36,10 @@ COMMANDS = {
 #: Commands that always load PyTorch.
 WITH_TORCH = ("train", "eval", "video", "checkpoints", "export", "hub")
 #: Commands that load it or the ROM before they can say anything.
-SLOW_TO_START = (*WITH_TORCH, "map", "report", "play", "bench", "doctor")
+SLOW_TO_START = (
+    *(*WITH_TORCH, "map", "report", "play", "bench", "doctor"),
+    *("rom", "dashboard", "sweep", "population"),
+)
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:

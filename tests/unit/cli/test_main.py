@@ -173,3 +173,24 @@ def test_a_mistyped_command(word: str, end: str, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == (
         f"warpzone: there is no command {word}{end} `warpzone --help` lists them.\n"
     )
+
+
+@pytest.mark.parametrize("name", ["rom", "dashboard", "sweep", "population"])
+def test_commands_that_take_a_while_say_that_they_start(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def run(_args: object) -> int:
+        seen.append(capsys.readouterr().err)
+        return 0
+
+    monkeypatch.setattr(f"warpzone.cli.{name}.run", run)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    words = {
+        "rom": ["install"],
+        "sweep": ["x.toml", "--trials", "1"],
+        "population": ["x.toml", "--members", "2"],
+    }
+    assert main([name, *words.get(name, [])]) == 0
+    assert seen == [f"warpzone {name}: starting\n"]
