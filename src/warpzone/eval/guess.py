@@ -76,11 +76,9 @@ def _fitting(
                 spec = model_spec(config, len(action_table(config.actions).masks))
             except ValueError:
                 continue
-            if _flat(spec) != flat:
-                continue
-            if fits(spec, shapes):
+            # Pictures of 48 and of 64 leave as many features, by other convolutions.
+            if _flat(spec) == flat and fits(spec, shapes):
                 return config
-            break
     raise ConfigError("the network of these weights cannot be told from their shapes")
 
 

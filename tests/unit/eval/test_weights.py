@@ -12,6 +12,7 @@ from warpzone.config import ConfigError, TrainConfig
 from warpzone.eval.guess import guess_config
 from warpzone.eval.weights import find_agent
 from warpzone.model.agent import Agent
+from warpzone.model.spec import model_spec
 from warpzone.run.checkpoints import Checkpoints, Snapshot
 from warpzone.run.folder import RunFolder
 from warpzone.run.names import BEST, WEIGHTS
@@ -103,6 +104,14 @@ def test_weights_alone_tell_their_network(tmp_path: Path, changes: dict[str, Any
         "color",
     ):
         assert getattr(found.config, name) == getattr(config, name)
+
+
+@pytest.mark.parametrize("size", [84, 42, 96, 64, 48, 128, 36, 56, 72, 112])
+def test_common_sizes_of_pictures_are_guessed(size: int) -> None:
+    """Others lead to the same shapes; the usual one is meant."""
+    config = TrainConfig(size=size, encoder_width=0.125, hidden_size=16)
+    weights = Agent(model_spec(config, 7)).state_dict()
+    assert guess_config(weights).size == size
 
 
 def test_refusals(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from backend_rigs import rig
 
-from warpzone.env.backends import stage_warning
+from warpzone.env.backends import factory, stage_warning
 from warpzone.env.backends.factory_lanes import HINT_AFTER
 from warpzone.env.backends.interface import BackendError, RamX
 from warpzone.env.backends.select import check_name, is_factory
@@ -37,6 +37,16 @@ def test_x_from_ram() -> None:
         game.step(RIGHT)
         assert game.info[0, X] == 43
         assert game.lanes.counters() == {"env_shaping_parse_fail": 0}
+
+
+def test_x_has_two_bytes() -> None:
+    class Far:
+        ram = np.zeros(2048, np.uint8)
+
+    Far.ram[[0x6D, 0x86]] = 3, 44
+    assert factory.x_of({}, Far(), RamX(enabled=True)) == 3 * 256 + 44
+    assert factory.x_of({}, Far(), RamX(enabled=False)) is None
+    assert factory.x_of({"x_pos": 5, "metrics": {"mario_x": 6}}, Far(), RamX(True)) == 6
 
 
 def test_x_is_missed_counted_and_hinted_at(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from backend_rigs import QUICK, Rig, rig
 
 from warpzone import _engine
 from warpzone.env.backends import stage_warning, worker_lanes
-from warpzone.env.backends.diagnostics import Diagnostics
+from warpzone.env.backends.diagnostics import Diagnostics, last_marker, log_of
 from warpzone.env.backends.factory_lanes import HINT_AFTER
 from warpzone.env.backends.interface import BackendError
 from warpzone.env.backends.rom_lock import rom_lock
@@ -205,6 +205,8 @@ def test_progress_is_said_and_nothing_is_left() -> None:
         assert said[0] == "constructing env 1/2"
         ready = sorted(line.partition(" ready in ")[0] for line in said[2:])
         assert ready == ["env 1/2", "env 2/2"]
+        took = [float(line.partition(" ready in ")[2].removesuffix(" s")) for line in said[2:]]
+        assert all(0.0 < seconds < 600.0 for seconds in took)
         pids = game.lanes.pids()
     assert not game.lanes.folder.exists()
     for pid in pids:
@@ -262,3 +264,15 @@ class TestLock:
         for folder in (None, tmp_path / "missing"):
             with rom_lock(Diagnostics(None, folder)) as held:
                 assert not held
+
+
+def test_the_last_marker_is_that_of_the_newest_process(tmp_path: Path) -> None:
+    assert last_marker(tmp_path, 0) == ""
+    each = [(7, "start done"), (8, "start lock_acquired failed"), (9, "")]
+    for age, (pid, markers) in enumerate(each):
+        lines = [f"2026-01-01T00:00:0{n}Z {marker}" for n, marker in enumerate(markers.split())]
+        file = log_of(str(tmp_path), 1, pid)
+        file.write_text("\n".join([*lines, "  File stack", ""]))
+        os.utime(file, (100.0 + age, 100.0 + age))
+        assert last_marker(tmp_path, 1) == (markers.split() or [""])[-1]
+    assert last_marker(tmp_path, 0) == ""
