@@ -1,11 +1,12 @@
-"""An extension of griffe, which reads the package for the documentation site: comments that begin
-with `#:` document the attribute below them, as a string after it would."""
+"""Extensions of griffe, which reads the package for the documentation site: comments that begin
+with `#:` document the attribute below them, as a string after it would, and sections of the
+configuration show their fields alone."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from griffe import Attribute, Docstring, Extension
+from griffe import Attribute, Class, Docstring, Extension
 
 
 class CommentDocs(Extension):
@@ -23,3 +24,14 @@ class CommentDocs(Extension):
             found.insert(0, lines[first].strip().removeprefix("#:").strip())
         if found:
             attr.docstring = Docstring(" ".join(found), lineno=first + 1, parent=attr)
+
+
+class FieldsOnly(Extension):
+    """Leaves out what sections of the configuration work out: it is no flag."""
+
+    def on_class_members(self, *, cls: Class, **_: Any) -> None:
+        if not cls.path.startswith("warpzone.config.") or cls.name == "TrainConfig":
+            return
+        for name, member in list(cls.members.items()):
+            if member.has_labels("property"):
+                cls.del_member(name)
