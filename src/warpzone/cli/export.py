@@ -28,6 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     from warpzone.cli.acting import named
+    from warpzone.cli.loading import loading
 
     wanted = [file for file in (args.onnx, args.torch) if file is not None]
     if not wanted:
@@ -44,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
 
     for file, write in ((args.onnx, write_onnx), (args.torch, write_torch)):
         if file is not None:
-            difference = write(found, file)
+            with loading(f"writing {file}"):
+                difference = write(found, file)
             size = file.stat().st_size / 2**20
             print(f"{file}: {size:.1f} MiB, logits differ by at most {difference:.1e}")
     return 0

@@ -94,6 +94,9 @@ def _run(args: argparse.Namespace) -> int:
         if args.command in WITH_TORCH and importlib.util.find_spec("torch") is not None:
             with loading("loading PyTorch"):
                 importlib.import_module("torch")
+                if args.command == "train":
+                    # Its optimisers load this, which takes as long again.
+                    importlib.import_module("torch._dynamo")
     # Users need the sentence, not the source line that issued it.
     warnings.formatwarning = lambda message, *_, **__: f"warpzone {args.command}: {message}\n"
     try:

@@ -1,9 +1,11 @@
 """The entry point: what holds for every command."""
 
+import importlib
 import os
 import subprocess
 import sys
 import time
+from types import ModuleType
 
 import pytest
 
@@ -194,3 +196,23 @@ def test_commands_that_take_a_while_say_that_they_start(
     }
     assert main([name, *words.get(name, [])]) == 0
     assert seen == [f"warpzone {name}: starting\n"]
+
+
+def test_training_says_that_it_loads_until_all_is_loaded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What optimisers of PyTorch load takes as long as the rest of it."""
+    pytest.importorskip("torch")
+    loaded: list[str] = []
+    real = importlib.import_module
+
+    def load(name: str, package: str | None = None) -> ModuleType:
+        loaded.append(name)
+        return real(name, package)
+
+    monkeypatch.setattr("warpzone.cli.main.importlib.import_module", load)
+    monkeypatch.setattr("warpzone.cli.train.run", lambda _args: 0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(["train", "--stages", "1-1"]) == 0
+    assert {"torch", "torch._dynamo"} <= set(loaded)
+    assert capsys.readouterr().err.endswith("\r\x1b[K")
