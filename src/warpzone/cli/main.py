@@ -91,7 +91,8 @@ def _run(args: argparse.Namespace) -> int:
 
     if args.command in SLOW_TO_START and sys.stderr.isatty():
         print(f"warpzone {args.command}: starting", file=sys.stderr, flush=True)
-        if args.command in WITH_TORCH and importlib.util.find_spec("torch") is not None:
+        needed = args.command in WITH_TORCH or getattr(args, "agent", None)
+        if needed and importlib.util.find_spec("torch") is not None:
             with loading("loading PyTorch"):
                 importlib.import_module("torch")
                 if args.command == "train":

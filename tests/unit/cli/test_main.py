@@ -177,6 +177,18 @@ def test_a_mistyped_command(word: str, end: str, capsys: pytest.CaptureFixture[s
     )
 
 
+def test_playing_an_agent_says_that_pytorch_is_loaded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scripts and keyboards need none of it."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr("warpzone.cli.play.run", lambda _args: 0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for words, said in ((["all"], True), (["--random"], False)):
+        assert main(["play", *words]) == 0
+        assert ("loading PyTorch" in capsys.readouterr().err) == said
+
+
 @pytest.mark.parametrize("name", ["rom", "dashboard", "sweep", "population"])
 def test_commands_that_take_a_while_say_that_they_start(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
