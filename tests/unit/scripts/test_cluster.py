@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 from warpzone.cli import flags
 from warpzone.cli.train import ABOUT, PROG
@@ -100,6 +101,76 @@ def test_hosts_are_called_one_by_one(tmp_path: Path) -> None:
     )
 
 
+def test_a_ray_cluster_by_ssh(tmp_path: Path) -> None:
+    words = ("--hosts", "a,b,c", "--user", "me", "--actors", "6", "--name", "mine")
+    folder = ("--folder", "/with space")
+    actors = [*TRAIN, "--algo", "vtrace", "--epochs", "1"]
+    shown = run("ray.sh", *words, *folder, "--dry-run", "--", *actors)
+    before, _, rest = shown.stdout.partition("FILE'\n")
+    assert before == "cat > cluster.yaml <<'"
+    text, _, commands = rest.partition("FILE\n")
+    config = yaml.safe_load(text)
+    assert config["provider"] == {"type": "local", "head_ip": "a", "worker_ips": ["b", "c"]}
+    assert config["auth"] == {"ssh_user": "me"}
+    assert config["min_workers"] == config["max_workers"] == 2
+    assert "@" not in text
+    up, call = (shlex.split(line) for line in commands.splitlines())
+    assert up == ["ray", "up", "--yes", "--no-config-cache", "cluster.yaml"]
+    assert call[:3] == ["ray", "exec", "cluster.yaml"]
+    inner = shlex.split(call[3])
+    assert inner[:6] == ["cd", "/with space", "&&", "exec", "warpzone", "train"]
+    assert inner[-len(actors) :] == actors
+    trained = inner[6:]
+    del trained[trained.index("--ray") : trained.index("--ray") + 2]
+    trained[trained.index("--num-envs") + 1] = "24"
+    require_understood(trained)
+    # What is printed is what is done, with the same file.
+    taken = tmp_path / "calls"
+    fake = tmp_path / "ray"
+    fake.write_text(
+        f'#!/usr/bin/env bash\nprintf "%s\\n" "$*" >> {taken}\ncat "${{@: -1}}" >> {taken}\n'
+    )
+    fake.chmod(0o755)
+    assert run("ray.sh", *words, "--stop", path=str(tmp_path)).returncode == 0
+    assert taken.read_text().startswith("down --yes ")
+    assert taken.read_text().partition("\n")[2] == text
+    stopped = run("ray.sh", *words, "--stop", "--dry-run").stdout.splitlines()
+    assert stopped[-1] == "ray down --yes cluster.yaml"
+
+
+def test_ray_takes_the_cluster_file() -> None:
+    pytest.importorskip("ray")
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    shown = run("ray.sh", "--hosts", "a,b", "--dry-run").stdout
+    text = shown.partition("FILE'\n")[2].partition("FILE\n")[0]
+    validate_config(prepare_config(yaml.safe_load(text)))
+
+
+def test_a_task_of_skypilot(tmp_path: Path) -> None:
+    actors = [*TRAIN, "--algo", "vtrace", "--epochs", "1", "--actors", "4"]
+    words = ("--nodes", "3", "--actors", "4", "--name", "mine", "--gpu", "H100:1", "--spot")
+    (line,) = run("sky.sh", *words, "--dry-run", "--", *actors).stdout.splitlines()
+    call = shlex.split(line)
+    assert call[:3] == ["sky", "launch", "--yes"]
+    for flag, value in (("--cluster", "mine"), ("--num-nodes", "3"), ("--gpus", "H100:1")):
+        assert call[call.index(flag) + 1] == value
+    assert "--use-spot" in call
+    given = dict(
+        word.split("=", 1) for word in call if word.split("=")[0] in ("NAME", "ACTORS", "FLAGS")
+    )
+    task = yaml.safe_load(Path(call[-1]).read_text())
+    assert given.keys() == task["envs"].keys()
+    require_understood(given["FLAGS"].split())
+    require_understood([*task["envs"]["FLAGS"].split(), "--stages", "1-1,1-2"])
+    assert '--actors "$ACTORS" --ray "$head:6379" $FLAGS' in task["run"]
+    script = tmp_path / "run.sh"
+    script.write_text("#!/usr/bin/env bash\n" + task["run"])
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    checked = subprocess.run([str(shellcheck), str(script)], capture_output=True, timeout=60)
+    assert checked.returncode == 0, checked.stdout
+
+
 @pytest.mark.parametrize(
     ("script", "words", "sentence"),
     [
@@ -108,6 +179,14 @@ def test_hosts_are_called_one_by_one(tmp_path: Path) -> None:
         ("slurm.sh", ["--nodes"], "--nodes needs a value"),
         ("slurm.sh", ["--what", "1"], "unknown option '--what'"),
         ("slurm.sh", ["--nodes", "0"], "must be above 0."),
+        ("ray.sh", [], "--hosts is missing."),
+        ("ray.sh", ["--hosts", "a,$(b)"], "is not the name of a host."),
+        ("ray.sh", ["--hosts", "a", "--actors", "x"], "--actors takes a whole number, not 'x'."),
+        ("ray.sh", ["--hosts", "a", "--actors", "0"], "--actors must be above 0."),
+        ("ray.sh", ["--hosts", "a", "--user", "a/b"], "--user takes letters, digits"),
+        ("sky.sh", ["--nodes", "0"], "--nodes takes a whole number above 0, not '0'."),
+        ("sky.sh", ["--name", "a b"], "--name takes letters, digits"),
+        ("sky.sh", ["--", "--run-name", "a b"], "'a b' has a character that cannot be passed on"),
         ("ssh_torchrun.sh", [], "--hosts is missing."),
         ("ssh_torchrun.sh", ["--hosts", "a,-oProxyCommand=x"], "is not the name of a host."),
         ("ssh_torchrun.sh", ["--hosts", "a", "--port", "x"], "--port takes a whole number"),
