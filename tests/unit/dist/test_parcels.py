@@ -15,7 +15,7 @@ from warpzone.collect.collector import Collector
 from warpzone.collect.lanes import make_groups
 from warpzone.collect.packing import unpack
 from warpzone.collect.ranks import ALONE, Ranks
-from warpzone.config import TrainConfig
+from warpzone.config import ConfigError, TrainConfig
 from warpzone.data.types import Rollout
 from warpzone.dist.cluster import Cluster
 from warpzone.dist.parcels import Landing, Parcel, Tallies, mean_owners, pack_rollout, parcel_bytes
@@ -112,6 +112,12 @@ def test_weights_travel_with_their_noise() -> None:
     assert all(torch.equal(a, b) for a, b in buffers)
 
 
+def test_old_weights_need_a_correction() -> None:
+    with pytest.raises(ConfigError, match="up to 2 updates old, and only --algo vtrace"):
+        tiny(actors=2, algo="ppo")
+    assert tiny(actors=2, algo="ppo", max_lag=0).collects_beside
+
+
 class Crew:
     """Actors that tell their state."""
 
@@ -136,7 +142,9 @@ def test_lanes_of_an_actor_that_is_missing_start_again() -> None:
     collectors = [collector_of(alone, Part(number, 2)) for number in range(2)]
     try:
         made._crew = cast("Any", Crew([None, collectors[1].state_dict()]))
+        made.episodes.total = 7
         state = made.state_dict()
+        assert state["episodes"]["total"] == 7
         assert [bool(lane) for lane in unpack(state["lanes"])] == [False, False, True, True]
         assert state["fleet"]["waiting"] == 1
         assert collectors[0].load_state_dict(state)
