@@ -95,7 +95,7 @@ class ReferenceLearner:
         self.rate = learning_rate(config, progress)
         self.bonus = (1 - progress) * config.entropy + progress * config.entropy_final
         self.seen, self.replayed = [], []
-        whole_lanes = config.algo == "vtrace" or config.memory != "none"
+        whole_lanes = config.algo in ("vtrace", "appo") or config.memory != "none"
         parts = rollout.lanes if whole_lanes else rollout.length * rollout.lanes
         size = config.minibatch // rollout.length if whole_lanes else config.minibatch
         advantages, targets = self._gae(rollout)
@@ -109,7 +109,7 @@ class ReferenceLearner:
                     piece = chosen[first : first + size]
                     if not whole_lanes:
                         samples += self._steps(rollout, piece, advantages, targets)
-                    elif config.algo == "vtrace":
+                    elif config.algo in ("vtrace", "appo"):
                         samples += self._vtrace(rollout, piece, [1.0] * len(piece))[0]
                     else:
                         samples += self._lanes(rollout, piece, advantages, targets)
@@ -221,6 +221,9 @@ class ReferenceLearner:
             targets, advantages = reference_returns.vtrace(
                 steps, log_rho, config.gamma, config.gae_lambda, config.rho_clip, config.c_clip
             )
+            if config.algo == "appo":
+                # min(rho A, clip(rho) A): the ratio is in the surrogate, not in the advantage.
+                advantages = advantages / np.minimum(config.rho_clip, np.exp(log_rho))
             for t in range(rollout.length):
                 made = sample_of(
                     rollout, t, lane, logits[t], values[t], advantages[:, None], targets[:, None], 0

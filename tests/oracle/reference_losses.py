@@ -67,7 +67,7 @@ def losses(samples: list[Sample], config: TrainConfig, bonus: float) -> Losses:
     for sample in free:
         advantage = (sample.advantage - shift) / scale
         ratio = (sample.log_pi - sample.mu).exp()
-        if config.algo == "ppo":
+        if config.algo in ("ppo", "appo"):
             near = ratio.clamp(1 - config.clip, 1 + config.clip)
             gain = torch.minimum(ratio * advantage, near * advantage)
         else:
@@ -75,7 +75,7 @@ def losses(samples: list[Sample], config: TrainConfig, bonus: float) -> Losses:
         gains.append(sample.weight * gain)
         moved = float(ratio.detach())
         kls.append(moved - 1 - math.log(moved))
-        outside.append(config.algo == "ppo" and abs(moved - 1) > config.clip)
+        outside.append(config.algo in ("ppo", "appo") and abs(moved - 1) > config.clip)
     count = max(1, len(free))
     policy = -sum(gains, torch.zeros((), dtype=torch.float64)) / count
     bonuses = (sample.weight * sample.entropy for sample in free)

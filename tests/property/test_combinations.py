@@ -34,6 +34,7 @@ FEATURES: dict[str, list[dict[str, Any]]] = {
         {"epochs": 2, "target_kl": 1e-5},
         {"algo": "a2c", "normalize_advantages": True},
         {"algo": "vtrace", "weight_decay": 0.1},
+        {"algo": "appo", "epochs": 2},
         {**PER, "per_burn_in": 3},
         {**PER, "per_gpu_sample": True, "per_sample_interval": 2, "per_alpha": 0.0},
     ],

@@ -80,7 +80,10 @@ PATHS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "a2c with memory": {"algo": st.just("a2c"), "memory": MEMORIES},
     "vtrace": {"algo": st.just("vtrace")},
     "vtrace with memory": {"algo": st.just("vtrace"), "memory": MEMORIES},
+    "appo": {**PPO, "algo": st.just("appo")},
+    "appo with memory": {**PPO, "algo": st.just("appo"), "memory": MEMORIES},
     "replay": REPLAY,
+    "appo with replay": {**REPLAY, "algo": st.just("appo"), "epochs": st.integers(1, 2)},
     "replay with memory": {**REPLAY, "memory": MEMORIES},
 }
 

@@ -1,4 +1,5 @@
-"""The interface of algorithms. `ppo.py`, `a2c.py` and `vtrace.py` are one page each."""
+"""The interface of algorithms. `ppo.py`, `a2c.py`, `vtrace.py` and `appo.py` are one
+page each."""
 
 from __future__ import annotations
 

@@ -66,11 +66,13 @@ def vtrace(
     lam: float = 1.0,
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
+    weighed: bool = True,
 ) -> Returns:
     """Espeholt et al. 2018. log_rho = log pi(a|x) - log mu(a|x), [T, B].
 
     With lambda < 1 the advantage bootstraps from the same mixture as the trace, so that on-policy
-    targets and advantages are those of GAE(lambda).
+    targets and advantages are those of GAE(lambda). Advantages that are not `weighed` lack their
+    own rho, for a loss that has it.
     """
     rho = log_rho.exp()
     clipped_rho = rho.clamp(max=rho_bar)
@@ -80,7 +82,8 @@ def vtrace(
     corrections = reverse_scan(errors, gamma * lam * running * rho.clamp(max=c_bar))
     targets = steps.values + corrections
     mixed = following + lam * running * _shifted(corrections)
-    return Returns(targets, clipped_rho * (steps.rewards + gamma * mixed - steps.values))
+    advantages = steps.rewards + gamma * mixed - steps.values
+    return Returns(targets, clipped_rho * advantages if weighed else advantages)
 
 
 def next_values(steps: Steps) -> Tensor:

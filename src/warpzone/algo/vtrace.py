@@ -17,6 +17,10 @@ class Vtrace(Algorithm):
 
     def returns(self, batch: Batch) -> Returns:
         """V-trace of the values and probabilities of the network that learns."""
+        return self.corrected(batch, weighed=True)
+
+    def corrected(self, batch: Batch, *, weighed: bool) -> Returns:
+        """`weighed`: advantages carry their importance weights."""
         if batch.steps is None:
             raise TypeError("V-trace needs whole lanes")
         return vtrace(
@@ -26,6 +30,7 @@ class Vtrace(Algorithm):
             lam=self.config.gae_lambda,
             rho_bar=self.config.rho_clip,
             c_bar=self.config.c_clip,
+            weighed=weighed,
         )
 
     def loss(self, batch: Batch, entropy_bonus: Tensor) -> Losses:

@@ -25,6 +25,7 @@ class Needs:
 NEEDS = {
     "ppo": Needs(passes=True),
     "vtrace": Needs(whole_lanes=True, replay=True),
+    "appo": Needs(whole_lanes=True, passes=True, replay=True),
     "a2c": Needs(),
 }
 
@@ -38,22 +39,23 @@ def algorithms_with(need: str) -> str:
 class AlgorithmConfig:
     """How the network learns from what was played."""
 
-    algo: Literal["ppo", "vtrace", "a2c"] = "ppo"
+    algo: Literal["ppo", "vtrace", "appo", "a2c"] = "ppo"
     """Learning algorithm."""
     rollout_steps: Annotated[int, AtLeast(1)] = 128
     """Steps of each lane in a rollout."""
     minibatch: Annotated[int, AtLeast(1)] = 2048
     """Steps in a minibatch."""
     epochs: Annotated[int, AtLeast(1)] = 5
-    """Passes over a rollout (ppo)."""
+    """Passes over a rollout (ppo, appo)."""
     gamma: Annotated[float, Share()] = 0.9
     """Discount."""
     gae_lambda: Annotated[float, Share()] = 1.0
     """Trace decay of GAE and V-trace."""
     clip: Annotated[float, Above(0)] = 0.2
-    """PPO's clip range."""
+    """PPO's clip range (ppo, appo)."""
     target_kl: Annotated[float, AtLeast(0)] = 0.0
-    """Stop learning from a rollout once its policy is this far away (KL); 0 never stops (ppo)."""
+    """Stop learning from a rollout once its policy is this far away (KL); 0 never stops (ppo,
+    appo)."""
     normalize_advantages: bool = False
     """Standardise advantages in each optimiser step."""
     value_coef: Annotated[float, AtLeast(0)] = 0.5

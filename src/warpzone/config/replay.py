@@ -14,7 +14,7 @@ class ReplayConfig:
     """Prioritised replay of older rollouts."""
 
     per: bool = False
-    """Prioritised replay of rollout segments (vtrace)."""
+    """Prioritised replay of rollout segments (vtrace, appo)."""
     per_alpha: Annotated[float, Share()] = 0.6
     """Exponent of the priorities."""
     per_beta: Annotated[float, Share()] = 0.4

@@ -44,11 +44,11 @@ def test_one_list_of_names() -> None:
     assert set(names) == set(ALGORITHMS) == set(NEEDS)
 
 
-@pytest.mark.parametrize("name", ["a2c", "vtrace"])
+@pytest.mark.parametrize("name", ["a2c", "vtrace", "appo"])
 def test_with_the_policy_that_played_all_learn_the_same(
     name: str, played: tuple[TrainConfig, Agent, Rollout]
 ) -> None:
-    """Nothing is clipped and nothing to correct: PPO, A2C and V-trace are one gradient."""
+    """Nothing is clipped and nothing to correct: PPO, A2C, V-trace and APPO are one gradient."""
     expected, gradient = learned("ppo", played)
     losses, same = learned(name, played)
     assert same == pytest.approx(gradient, rel=1e-3, abs=1e-6)

@@ -31,7 +31,7 @@ CASES: list[tuple[list[str], set[str], set[str]]] = [
     (["train", "--lear"], set(), {"--lr"}),
     (["train", "--max-"], {"--max-steps", "--max-time"}, {"--lr"}),
     (["train", "--no-cuda"], {"--no-cuda-graphs"}, set()),
-    (["train", "--algo", ""], {"ppo", "vtrace", "a2c"}, {"quick"}),
+    (["train", "--algo", ""], {"ppo", "vtrace", "appo", "a2c"}, {"quick"}),
     (["train", "--preset", "q"], {"quick"}, {"ppo"}),
     (["train", "--resume", ""], {"mine", "latest"}, {"ppo"}),
     (["train", "--runs-dir", "other", "--resume", ""], {"theirs", "latest"}, {"mine"}),
@@ -136,7 +136,7 @@ def test_every_flag_of_every_command_is_known() -> None:
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_get_theirs(shell: str, capsys: OUT) -> None:
     text = script(shell, capsys)
-    for word in ("train", "max-steps", "ppo vtrace a2c", "latest"):
+    for word in ("train", "max-steps", "ppo vtrace appo a2c", "latest"):
         assert word in text
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=text, text=True, check=True)

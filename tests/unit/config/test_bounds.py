@@ -98,7 +98,7 @@ def test_numbers_are_bounded() -> None:
         ({"reward_flag": float("inf")}, "--reward-flag must be finite, not inf"),
         ({"amp": 1}, "--amp must be true or false, not 1"),
         ({"rom": 3}, "--rom must be text, not 3"),
-        ({"algo": "dqn"}, "--algo must be one of ppo, vtrace, a2c, not 'dqn'"),
+        ({"algo": "dqn"}, "--algo must be one of ppo, vtrace, appo, a2c, not 'dqn'"),
         ({"death_penalty_final": "no"}, "--death-penalty-final must be a number, not 'no'"),
         ({"stages": 11}, "--stages must be text, not 11"),
         ({"warmup": 1.0}, "--warmup must be in 0..1 and not 1, not 1.0: a longer warm-up"),
