@@ -361,7 +361,10 @@ def translated(page: str) -> Path | None:
     return other if other.exists() else None
 
 
-@pytest.mark.parametrize(("page", "claim"), CLAIMS, ids=str)
+# Names without addresses: processes that share the tests must have the same ones.
+@pytest.mark.parametrize(
+    ("page", "claim"), CLAIMS, ids=[f"{page}-{index}" for index, (page, _) in enumerate(CLAIMS)]
+)
 def test_pages_say_what_was_measured(page: str, claim: Claim) -> None:
     said = claim()
     assert said in one_line((ROOT / page).read_text())
