@@ -111,7 +111,7 @@ def test_config_out_can_be_a_preset_again(capsys: OUT, tmp_path: Path) -> None:
         (["--lr", "fast"], "--lr must be a number, not 'fast'"),
         (["--lr", "nan"], "--lr must be finite"),
         (["--lr"], "--lr needs a value"),
-        (["--algo", "dqn"], "--algo must be one of ppo, vtrace, a2c, not 'dqn'"),
+        (["--algo", "dqn"], "--algo must be one of ppo, vtrace, appo, a2c, not 'dqn'"),
         (["--preset", "nowhere"], "no preset 'nowhere'"),
         (["--preset"], "--preset needs a value"),
         (["--stages", "9-9"], "9-9"),

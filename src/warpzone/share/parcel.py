@@ -22,7 +22,7 @@ from warpzone.eval.description import UNKNOWN, as_text, describe, shortest_comma
 from warpzone.eval.results import as_document
 from warpzone.eval.weights import MOST_WEIGHTS, Found
 from warpzone.rom import KNOWN
-from warpzone.run.names import CHECKPOINTS, EVALS, EVALUATION
+from warpzone.run.names import CHECKPOINTS, CONFIG, EVALS, EVALUATION
 from warpzone.run.opening import parse_json, read_file, read_object
 from warpzone.run.reader import read_rows
 from warpzone.run.safe import read_header
@@ -30,7 +30,7 @@ from warpzone.run.shipped import description_beside
 from warpzone.run.versions import read_sessions
 
 #: Names in a repository.
-WEIGHTS, DESCRIPTION, CARD = "model.safetensors", "config.json", "README.md"
+WEIGHTS, DESCRIPTION, CARD = "model.safetensors", CONFIG, "README.md"
 #: Bytes of an evaluation: one episode has about 300, of all stages and delays there are 7,744.
 MOST_EVALUATION = 64 << 20
 #: What the notes in a file of weights may say to others.

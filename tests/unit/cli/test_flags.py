@@ -136,7 +136,7 @@ def test_x_is_always_read(asked: Said) -> None:
     (line,) = said
     assert line.startswith("--enable-ram-x-parse changes nothing with --backend native")
     assert line.endswith("x is always read")
-    words = ("--backend", "a:b", "--num-envs", "8", "--rollout-steps", "64")
+    words = ("--backend", "backend_games:walk", "--num-envs", "8", "--rollout-steps", "64")
     assert asked("--preset", "quick", *words, "--enable-ram-x-parse")[1] == []
 
 
