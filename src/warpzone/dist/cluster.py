@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import TracebackType
 
 from warpzone.config import ConfigError
 
@@ -87,26 +88,49 @@ def start_here(place: str, *, cpus: int, gpus: int, store: int) -> None:
 
     for attempt in range(1, STARTS + 1):
         try:
-            ray.init(
-                address="local",
-                num_cpus=cpus,
-                num_gpus=gpus,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                object_store_memory=store,
-                namespace=NAMESPACE,
-                _temp_dir=place,
-            )
-        except Exception as error:
-            # Ray raises nothing more specific.
-            ray.shutdown()
+            with _Starting("Ray did not start on this machine: {reason}."):
+                ray.init(
+                    address="local",
+                    num_cpus=cpus,
+                    num_gpus=gpus,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    object_store_memory=store,
+                    namespace=NAMESPACE,
+                    _temp_dir=place,
+                )
+        except OSError:
             if attempt == STARTS:
-                reason = str(error).split(". ")[0]
-                raise OSError(f"Ray did not start on this machine: {reason}.") from error
+                raise
         else:
             _hush()
             return
+
+
+class _Starting:
+    """Ray is being started or joined: what it says against that becomes an OSError with our own
+    sentence, and nothing is left of it."""
+
+    def __init__(self, sentence: str) -> None:
+        self.sentence = sentence
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        import ray
+        from ray.exceptions import RayError
+
+        if kind is None:
+            return
+        ray.shutdown()
+        # A node that does not come up in time is a plain `Exception`; anything else is no answer
+        # of Ray's, and goes on as it is.
+        if kind is Exception or issubclass(kind, (OSError, RuntimeError, ValueError, RayError)):
+            reason = str(error).split(". ")[0]
+            raise OSError(self.sentence.format(reason=reason)) from error
 
 
 def check_address(address: str) -> None:
@@ -126,21 +150,17 @@ def _connect(address: str) -> None:
     check_address(address)
     if address != "auto":
         _greet(address)
-    try:
+    # Without Ray's reason, which has the address in it.
+    with _Starting(
+        "the Ray cluster of --ray does not take this machine: start `ray start --address` on "
+        "it first, with the same versions of Ray and Python."
+    ):
         ray.init(
             address=address,
             namespace=NAMESPACE,
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
-    except Exception as error:
-        # ConnectionError, RuntimeError or ValueError with the address in it, and whatever Ray
-        # raises if this machine is no node.
-        ray.shutdown()
-        raise OSError(
-            "the Ray cluster of --ray does not take this machine: start `ray start --address` on "
-            "it first, with the same versions of Ray and Python."
-        ) from error
     _hush()
 
 

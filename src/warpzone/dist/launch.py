@@ -63,14 +63,14 @@ def run_ranks(
     with _meeting(place) as meeting, ExitStack() as stack:
         heard = None if place.leads else stack.enter_context(parting.hushed())
         group = Group(place, config, device, meeting, bereaved)
-        try:
-            ranks = group.begin()
-            code = work(config, ranks)
-        except RankLostError as error:
-            group.lost(str(error))
-        except BaseException:
-            group.end(FAILED)
-            raise
+        with ExitStack() as failing:
+            failing.callback(group.end, FAILED)
+            try:
+                ranks = group.begin()
+                code = work(config, ranks)
+            except RankLostError as error:
+                group.lost(str(error))
+            failing.pop_all()
         if code and heard is not None and not ranks.followed and parting.claim(meeting):
             parting.say(f"rank {place.rank}: {heard.last}")
         return group.end(code)

@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -104,11 +105,10 @@ class Code:
         made = importlib.util.module_from_spec(spec)
         # Classes look their module up while they are made.
         sys.modules[module] = made
-        try:
+        with ExitStack() as failing:
+            failing.callback(sys.modules.pop, module)
             spec.loader.exec_module(made)
-        except BaseException:
-            del sys.modules[module]
-            raise
+            failing.pop_all()
         _loaded[module] = self.file, self.digest, made
         return made
 

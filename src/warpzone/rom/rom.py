@@ -55,9 +55,10 @@ _INES = b"NES\x1a"
 #: Bits and methods of ZIP: pip writes wheels with these two, and with no password.
 _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-#: Exceptions of the standard library for a damaged archive.
+#: Exceptions of the standard library for an archive that is damaged, or (RuntimeError) uses what
+#: it does not support.
 _DAMAGE = (
-    *(KeyError, OSError, EOFError, ValueError, NotImplementedError),
+    *(KeyError, OSError, EOFError, ValueError, RuntimeError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
 

@@ -34,7 +34,8 @@ def open_folder(folder: Path) -> int:
     handle = os.open("/", _FOLDER)
     place, links = Path("/"), 0
     todo = list(reversed(folder.absolute().parts[1:]))
-    try:
+    with contextlib.ExitStack() as failing:
+        failing.callback(lambda: os.close(handle))
         while todo:
             name = todo.pop()
             if todo and (target := _link(handle, name, place / name)) is not None:
@@ -50,9 +51,7 @@ def open_folder(folder: Path) -> int:
             handle = following
             if place != Path("/"):
                 _check_folder(os.fstat(handle), place, last=not todo)
-    except BaseException:
-        os.close(handle)
-        raise
+        failing.pop_all()
     return handle
 
 

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import stat
+from contextlib import ExitStack
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,18 +46,21 @@ def open_file(run: Path, name: str | Path) -> BufferedReader:
     if ".." in folders or last == ".." or Path(name).is_absolute():
         raise OSError(errno.EINVAL, "it is not inside the run", str(run / name))
     handle = os.open(run, _FOLDER)
-    try:
-        for part in folders:
-            handle = _step(handle, part, _FOLDER | os.O_NOFOLLOW)
-        handle = _step(handle, last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with ExitStack() as failing:
+        failing.callback(lambda: os.close(handle))
+        try:
+            for part in folders:
+                handle = _step(handle, part, _FOLDER | os.O_NOFOLLOW)
+            handle = _step(handle, last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in _LINKS:
+                raise OSError(error.errno, _LINKS[error.errno], str(run / name)) from error
+            raise
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, "it is not a plain file", str(run / name))
-        return os.fdopen(handle, "rb")
-    except BaseException as error:
-        os.close(handle)
-        if isinstance(error, OSError) and error.errno in _LINKS:
-            raise OSError(error.errno, _LINKS[error.errno], str(run / name)) from error
-        raise
+        file = os.fdopen(handle, "rb")
+        failing.pop_all()
+    return file
 
 
 def _step(folder: int, name: str, flags: int) -> int:

@@ -59,11 +59,11 @@ def collect_here(run: Run) -> Collector:
     if run.config.actors:
         raise ConfigError("actors are started by the command `warpzone train --actors` alone")
     groups = make_groups(run.config, run.rom, run.native, run.device, run.ranks)
-    try:
-        return Collector(run.config, run.policies.acting, groups, run.device, run.ranks.beside())
-    except BaseException:
-        groups.close()
-        raise
+    with ExitStack() as failing:
+        failing.callback(groups.close)
+        made = Collector(run.config, run.policies.acting, groups, run.device, run.ranks.beside())
+        failing.pop_all()
+    return made
 
 
 class Run:

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import IO
 
 from warpzone.env.backends.events import Event, append
@@ -68,12 +69,16 @@ class Diagnostics:
     @contextlib.contextmanager
     def failures(self) -> Iterator[None]:
         """Writes down the error that leaves the block, on one line."""
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.push(self._failed)
             yield
-        except BaseException as error:
-            sentence = " ".join(f"{type(error).__name__}: {error}".split())
+
+    def _failed(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            sentence = " ".join(f"{kind.__name__}: {error}".split())
             self.mark(f"failed {sentence}")
-            raise
 
 
 def new_folder(parent: str = "") -> Path:
