@@ -4,31 +4,20 @@ several times, and the rollout may be of an older policy."""
 
 from __future__ import annotations
 
-from torch import Tensor
-
-from warpzone.algo.algorithm import Batch, Losses
-from warpzone.algo.losses import ppo_loss
+from warpzone.algo.algorithm import Batch
+from warpzone.algo.ppo import Ppo
 from warpzone.algo.returns import Returns
-from warpzone.algo.vtrace import Vtrace
+from warpzone.algo.vtrace import corrected
+from warpzone.data.types import Rollout
 
 
-class Appo(Vtrace):
-    """Takes whole lanes, fresh or replayed."""
+class Appo(Ppo):
+    """Takes whole lanes, fresh or replayed. Prepares nothing: returns depend on the network that
+    learns."""
+
+    def prepare(self, rollout: Rollout) -> None:
+        return None
 
     def returns(self, batch: Batch) -> Returns:
         """V-trace's, with advantages as they are: the surrogate has the ratio itself."""
-        return self.corrected(batch, weighed=False)
-
-    def loss(self, batch: Batch, entropy_bonus: Tensor) -> Losses:
-        """The clipped surrogate, with value loss and entropy bonus."""
-        targets, advantages = self.learned(batch)
-        policy = ppo_loss(
-            batch.log_prob,
-            batch.old_log_prob,
-            advantages,
-            clip=self.config.clip,
-            mask=batch.free,
-            weights=batch.weights,
-            count=batch.all_free,
-        )
-        return self.combined(batch, policy, targets, entropy_bonus)
+        return corrected(self.config, batch, weighed=False)

@@ -14,7 +14,7 @@ from warpzone.data.types import Rollout
 class Ppo(Algorithm):
     """Takes single steps in any order, or whole lanes if the network has a memory."""
 
-    def prepare(self, rollout: Rollout) -> Returns:
+    def prepare(self, rollout: Rollout) -> Returns | None:
         """GAE of the values that were seen while playing; all passes use the same."""
         return gae(steps_of(rollout), gamma=self.config.gamma, lam=self.config.gae_lambda)
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from warpzone.algo.algorithm import Algorithm, Batch, Losses
 from warpzone.algo.losses import policy_gradient_loss
 from warpzone.algo.returns import Returns, vtrace
+from warpzone.config.algorithm import AlgorithmConfig
 
 
 class Vtrace(Algorithm):
@@ -17,21 +18,7 @@ class Vtrace(Algorithm):
 
     def returns(self, batch: Batch) -> Returns:
         """V-trace of the values and probabilities of the network that learns."""
-        return self.corrected(batch, weighed=True)
-
-    def corrected(self, batch: Batch, *, weighed: bool) -> Returns:
-        """`weighed`: advantages carry their importance weights."""
-        if batch.steps is None:
-            raise TypeError("V-trace needs whole lanes")
-        return vtrace(
-            batch.steps,
-            batch.log_prob.detach() - batch.old_log_prob,
-            gamma=self.config.gamma,
-            lam=self.config.gae_lambda,
-            rho_bar=self.config.rho_clip,
-            c_bar=self.config.c_clip,
-            weighed=weighed,
-        )
+        return corrected(self.config, batch, weighed=True)
 
     def loss(self, batch: Batch, entropy_bonus: Tensor) -> Losses:
         """-log pi * corrected advantage, with value loss and entropy bonus. Replayed lanes count by
@@ -46,3 +33,18 @@ class Vtrace(Algorithm):
             count=batch.all_free,
         )
         return self.combined(batch, policy, targets, entropy_bonus)
+
+
+def corrected(config: AlgorithmConfig, batch: Batch, *, weighed: bool) -> Returns:
+    """V-trace's returns of whole lanes; `weighed`: advantages carry their importance weights."""
+    if batch.steps is None:
+        raise TypeError("V-trace needs whole lanes")
+    return vtrace(
+        batch.steps,
+        batch.log_prob.detach() - batch.old_log_prob,
+        gamma=config.gamma,
+        lam=config.gae_lambda,
+        rho_bar=config.rho_clip,
+        c_bar=config.c_clip,
+        weighed=weighed,
+    )

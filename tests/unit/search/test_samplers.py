@@ -69,21 +69,23 @@ def test_sobol_points_are_spread_evenly() -> None:
         assert [quarters.count(quarter) for quarter in range(4)] == [4, 4, 4, 4]
 
 
+def four_good_ones(trial: Any) -> float:
+    """The first trials are better than all that follow."""
+    value = float(trial.number < 4)
+    for step in range(32, 289, 32):
+        trial.report(value, step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return value
+
+
 @pytest.mark.parametrize(("pruner", "ends_early"), [("none", 0), ("median", 1), ("hyperband", 1)])
 def test_pruners_end_what_is_worse(pruner: str, ends_early: int) -> None:
     quiet()
     space = tiny_space(pruner=pruner, startup_trials=2, fixed={"max_steps": 288})
     study = optuna.create_study(pruner=make_pruner(space), direction="maximize", study_name="s")
 
-    def objective(trial: Any) -> float:
-        value = float(trial.number < 4)
-        for step in range(32, 289, 32):
-            trial.report(value, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return value
-
-    study.optimize(objective, n_trials=16)
+    study.optimize(four_good_ones, n_trials=16)
     states = [trial.state.name for trial in study.trials]
     assert ("PRUNED" in states[4:]) == bool(ends_early)
     assert states[0] == "COMPLETE"
@@ -95,14 +97,6 @@ def test_nothing_is_pruned_in_the_warm_up() -> None:
     space = tiny_space(pruner="median", fixed={"max_steps": 288}, **changes)
     study = optuna.create_study(pruner=make_pruner(space), direction="maximize")
 
-    def objective(trial: Any) -> float:
-        value = float(trial.number < 4)
-        for step in range(32, 289, 32):
-            trial.report(value, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return value
-
-    study.optimize(objective, n_trials=8)
+    study.optimize(four_good_ones, n_trials=8)
     pruned = [trial for trial in study.trials if trial.state.name == "PRUNED"]
     assert {trial.last_step for trial in pruned} == {128}
