@@ -83,6 +83,8 @@ def test_places_are_told_apart_by_where_mario_is_on_the_map_and_on_the_screen() 
         return place_keys(row)[0]
 
     assert key() == key(x_pos=1283, y_pos=126, screen_x=1151, score=5, x_speed=3)
+    # The screen goes along with Mario.
+    assert key() == key(x_pos=1309, screen_x=1177)
     others = [
         key(x_pos=1250, screen_x=1118),
         key(y_pos=95),
