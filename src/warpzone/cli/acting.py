@@ -26,12 +26,15 @@ NETWORK = "the network's code, where it is not what the run recorded"
 
 def ready(args: argparse.Namespace) -> tuple[Found, bytes, _engine.NativeProgram | None]:
     """The agent that the arguments name, where it is to run, and the game it plays."""
-    found = named(args)
     from warpzone import rom
+
+    # Before the agent, which takes PyTorch to load.
+    image = rom.find(args.rom) if args.rom else None
+    found = named(args)
     from warpzone.rom import native
 
     found.agent.to(_device(args.device))
-    image = rom.find(args.rom or found.config.rom)
+    image = rom.find(found.config.rom) if image is None else image
     return found, image, native.load(image)
 
 
@@ -71,19 +74,20 @@ def _device(name: str) -> str:
 
 def performance(args: argparse.Namespace) -> tuple[Performance, Iterator[Image]]:
     """One episode to be watched: the screen, and in a file also the network's outputs."""
-    from warpzone.env.actions import action_table
     from warpzone.env.stages import parse_stages
     from warpzone.eval.cases import LONGEST_DELAY, Case
+
+    if not 0 <= args.delay <= LONGEST_DELAY:
+        raise ValueError(f"--delay must be in 0..{LONGEST_DELAY}, and is {args.delay}")
+    if args.stage and len(parse_stages(args.stage)) > 1:
+        raise ValueError(f"--stage {args.stage} is not one stage")
+    found, image, program = ready(args)
+    from warpzone.env.actions import action_table
     from warpzone.eval.overlay import PARTS, Panel
     from warpzone.eval.performance import Performance
     from warpzone.eval.video_frames import single
 
-    if not 0 <= args.delay <= LONGEST_DELAY:
-        raise ValueError(f"--delay must be in 0..{LONGEST_DELAY}, and is {args.delay}")
-    found, image, program = ready(args)
     stages = parse_stages(args.stage or found.config.stages)
-    if args.stage and len(stages) > 1:
-        raise ValueError(f"--stage {args.stage} is not one stage")
     # An agent of the whole game plays the whole game.
     case = Case(stages[0] if stages else -1, args.policy, args.delay)
     played = Performance(found.agent, found.config, image, program, [case], seed=args.seed)

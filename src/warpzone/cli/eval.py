@@ -52,6 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     from warpzone.cli.acting import ready
+    from warpzone.env.stages import parse_stages
     from warpzone.eval.cases import POLICIES, parse_delays
 
     if args.whole_game and args.stages is not None:
@@ -65,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     if args.stuck_after < 1:
         raise ValueError(f"--stuck-after must be at least 1, and is {args.stuck_after}")
     delays = parse_delays(args.delays)
+    if args.stages is not None:
+        parse_stages(args.stages)
     policies = POLICIES if args.policy == "both" else (args.policy,)
     found, image, program = ready(args)
     from warpzone import rom as roms

@@ -28,7 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     from warpzone.cli.acting import named
-    from warpzone.cli.loading import loading
+    from warpzone.rom.waiting import loading
 
     wanted = [file for file in (args.onnx, args.torch) if file is not None]
     if not wanted:

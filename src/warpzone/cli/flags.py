@@ -20,6 +20,7 @@ from warpzone.config.choice import choose_preset, made_for_others
 from warpzone.config.outside import KINDS, agree, plugins_of
 from warpzone.config.play import PlayConfig, folded_stages
 from warpzone.config.run import RunConfig, name_problem
+from warpzone.rom.waiting import load_torch
 
 Say = Callable[[str], None]
 #: Flags that say the same thing in two ways, or the opposite of each other.
@@ -37,28 +38,18 @@ def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = No
     rest = [_hyphens(word) for word in words]
     _refuse_both(rest)
     about_stages = _name_stages(rest)
+    if "torch" not in sys.modules and not {"--help", "-h"} & set(rest):
+        _refuse_anywhere(rest, prog, about)
     base, preset, notes = _base(rest)
     notes += about_stages
     begun = _begun_with(rest, base)
     base = begun or base
-    variables, about_variables = older.from_environment(os.environ)
-    variables["run_name"] = os.environ.get("RUN_NAME", "") or base.run_name
-    variables["auto_mem"] = os.environ.get("AUTO_MEM") == "1" or base.auto_mem
-    if "--stop-at-clears" in _given(rest):
-        # 0 of them is never, whatever the preset says.
-        variables["stop_at"] = 0.0
-    flags = _parse(rest, _Flags(**{**dataclasses.asdict(base), **variables}), prog, about)
-    if flags.stages != base.stages and (flags.world or flags.stage or flags.whole_game):
-        raise ConfigError("--stages excludes --world, --stage and --whole-game; give one of them")
-    config = TrainConfig(**dataclasses.asdict(flags))
+    flags, config, about_variables = _changed(rest, base, prog, about)
     if begun is not None:
         from warpzone.run.matching import require_network
 
         require_network(config, begun)
-    if any(plugins_of(config)):
-        given = _given(rest)
-        kinds = [kind for kind in KINDS if flag(kind) in given]
-        config = agree(config, kinds, pinned="--plugins-sha256" in given)
+    config = _agreed(config, rest)
     check(config)
     notes += about_variables + older.notes_about(flags, config)
     if preset in preset_names() and (sentence := made_for_others(base, config)):
@@ -67,7 +58,59 @@ def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = No
     return config
 
 
-def _base(rest: list[str]) -> tuple[TrainConfig, str, list[str]]:
+def _refuse_anywhere(words: Sequence[str], prog: str, about: str) -> None:
+    """ConfigError for what is wrong with a GPU and without one. Only PyTorch knows whether there is
+    one, and nobody should wait for it to hear of a mistyped flag."""
+    refused: list[ConfigError] = []
+    for cuda in (False, True):
+        rest = list(words)
+        base, _, _ = _base(rest, cuda)
+        try:
+            if take(list(rest), "--init"):
+                # What the flags change is in a file that PyTorch reads.
+                _parsed(rest, base, prog, about)
+                _check_init(rest, base)
+                return
+            _, config, _ = _changed(rest, base, prog, about)
+            check(_agreed(config, rest))
+            return
+        except ConfigError as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def _changed(
+    rest: list[str], base: TrainConfig, prog: str, about: str
+) -> tuple[_Flags, TrainConfig, list[str]]:
+    """What variables and flags make of a configuration: as given, as a configuration, and what is
+    to be said about the variables."""
+    flags, notes = _parsed(rest, base, prog, about)
+    if flags.stages != base.stages and (flags.world or flags.stage or flags.whole_game):
+        raise ConfigError("--stages excludes --world, --stage and --whole-game; give one of them")
+    return flags, TrainConfig(**dataclasses.asdict(flags)), notes
+
+
+def _agreed(config: TrainConfig, rest: Sequence[str]) -> TrainConfig:
+    """The code that flags name may run; that of a preset or a saved run only as it was."""
+    if not any(plugins_of(config)):
+        return config
+    given = _given(rest)
+    kinds = [kind for kind in KINDS if flag(kind) in given]
+    return agree(config, kinds, pinned="--plugins-sha256" in given)
+
+
+def _parsed(rest: list[str], base: TrainConfig, prog: str, about: str) -> tuple[_Flags, list[str]]:
+    variables, notes = older.from_environment(os.environ)
+    variables["run_name"] = os.environ.get("RUN_NAME", "") or base.run_name
+    variables["auto_mem"] = os.environ.get("AUTO_MEM") == "1" or base.auto_mem
+    if "--stop-at-clears" in _given(rest):
+        # 0 of them is never, whatever the preset says.
+        variables["stop_at"] = 0.0
+    flags = _parse(rest, _Flags(**{**dataclasses.asdict(base), **variables}), prog, about)
+    return flags, notes
+
+
+def _base(rest: list[str], cuda: bool | None = None) -> tuple[TrainConfig, str, list[str]]:
     """What flags change: the configuration of the run that goes on, a preset by its name, or the
     one that fits; the preset's name, and what is to be said. Takes `--preset` away."""
     preset = take(rest, "--preset")
@@ -80,7 +123,9 @@ def _base(rest: list[str]) -> tuple[TrainConfig, str, list[str]]:
             wanted, most = resumed.clears_to_stop, resumed.most_clears
             notes = [f"the run stops once {wanted} of {most} start delays are cleared (--stop-at)"]
         return resumed, "", notes
-    choice = choose_preset(_asked_stages(rest), cuda=_on_gpu(rest), known=preset_names())
+    choice = choose_preset(
+        _asked_stages(rest), cuda=_on_gpu(rest) if cuda is None else cuda, known=preset_names()
+    )
     others = ", ".join(name for name in preset_names() if name != choice.name)
     note = f"preset {choice.name}: {choice.why} (--preset takes another: {others}, or a file)"
     return preset_config(choice.name), choice.name, [note]
@@ -123,6 +168,7 @@ def _on_gpu(words: Sequence[str]) -> bool:
     device = take(list(words), "--device") or RunConfig.device
     if device != "auto":
         return device == "cuda"
+    load_torch()
     import torch
 
     return torch.cuda.is_available()
@@ -186,9 +232,8 @@ def _begun_with(words: Sequence[str], base: TrainConfig) -> TrainConfig | None:
     from warpzone.eval.weights import find_agent
     from warpzone.run.shipped import SEEING
 
-    runs = Path(take(list(words), "--runs-dir") or base.runs_dir)
     try:
-        agent = find_agent(init, runs).config
+        agent = find_agent(init, _runs(words, base)).config
     except ConfigError as error:
         raise ConfigError(f"--init: {error}") from error
     taken = {name: getattr(agent, name) for name in SEEING}
@@ -196,6 +241,19 @@ def _begun_with(words: Sequence[str], base: TrainConfig) -> TrainConfig | None:
         return base.replace(**taken)
     except ConfigError as error:
         raise ConfigError(f"--init {init} does not fit to the preset: {error}") from error
+
+
+def _check_init(words: Sequence[str], base: TrainConfig) -> None:
+    from warpzone.run.shipped import named_agent
+
+    try:
+        named_agent(take(list(words), "--init") or "", _runs(words, base))
+    except ConfigError as error:
+        raise ConfigError(f"--init: {error}") from error
+
+
+def _runs(words: Sequence[str], base: TrainConfig) -> Path:
+    return Path(take(list(words), "--runs-dir") or base.runs_dir)
 
 
 def preset_config(name: str) -> TrainConfig:

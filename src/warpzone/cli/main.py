@@ -9,7 +9,6 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from warpzone.cli.loading import loading
 from warpzone.cli.suggest import Parser
 
 #: Subcommand -> its line in the overview. The file of the same name in this folder has
@@ -33,12 +32,13 @@ COMMANDS = {
     "doctor": "check this installation and say what to do about each problem",
     "completion": "a script that completes commands, flags and values in your shell",
 }
-#: Commands that always load PyTorch.
-WITH_TORCH = ("train", "eval", "video", "checkpoints", "export", "hub")
+#: Commands that need PyTorch for whatever they do. The others load it once their words are known
+#: to be right.
+WITH_TORCH = ("checkpoints", "hub")
 #: Commands that load it or the ROM before they can say anything.
 SLOW_TO_START = (
-    *(*WITH_TORCH, "map", "report", "play", "bench", "doctor"),
-    *("rom", "dashboard", "sweep", "population"),
+    *(*WITH_TORCH, "train", "eval", "video", "export", "map", "report", "play", "bench"),
+    *("doctor", "rom", "dashboard", "sweep", "population"),
 )
 
 
@@ -88,16 +88,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     from warpzone.rom import RomError
+    from warpzone.rom.waiting import load_torch
 
     if args.command in SLOW_TO_START and sys.stderr.isatty():
         print(f"warpzone {args.command}: starting", file=sys.stderr, flush=True)
-        needed = args.command in WITH_TORCH or getattr(args, "agent", None)
-        if needed and importlib.util.find_spec("torch") is not None:
-            with loading("loading PyTorch"):
-                importlib.import_module("torch")
-                if args.command == "train":
-                    # Its optimisers load this, which takes as long again.
-                    importlib.import_module("torch._dynamo")
+        if args.command in WITH_TORCH and importlib.util.find_spec("torch") is not None:
+            load_torch()
     # Users need the sentence, not the source line that issued it.
     warnings.formatwarning = lambda message, *_, **__: f"warpzone {args.command}: {message}\n"
     try:

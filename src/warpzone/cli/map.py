@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpzone import rom as roms
-from warpzone.cli.loading import loading
+from warpzone.rom.waiting import loading
 
 if TYPE_CHECKING:
     from warpzone import _engine

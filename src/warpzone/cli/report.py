@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from warpzone.cli.loading import loading
+from warpzone.rom.waiting import loading
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from warpzone.cli import flags, notify
     from warpzone.config import ConfigError
     from warpzone.dist.place import follows
+    from warpzone.rom.waiting import load_torch
 
     words: list[str] = list(args.words)
     try:
@@ -55,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
         if config_out and not follows():
             _write_config(config, Path(config_out))
         _check_cluster(config, cluster)
+        # Its optimisers load the second, which takes as long again.
+        load_torch("torch._dynamo")
         if dry_run:
             return 0 if follows() else _estimate(config)
         webhook = None if follows() else notify.open_webhook(address)

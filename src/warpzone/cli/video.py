@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpzone.cli.acting import AGENT, NETWORK
-from warpzone.cli.loading import loading
+from warpzone.rom.waiting import loading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from warpzone import _engine
+    from warpzone.eval.cases import Case
     from warpzone.eval.performance import Shot
     from warpzone.eval.weights import Found
 
@@ -75,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
     if args.stuck_after < 1:
         raise ValueError(f"--stuck-after must be at least 1, and is {args.stuck_after}")
     parts = parse_parts(args.overlay)
+    _cases(args, args.stage)
     found, image, program = ready(args)
     with loading(f"playing, and writing {args.out}"):
         performance, pictures = _frames(args, found, image, program, parts)
@@ -93,20 +95,11 @@ def _frames(
     parts: tuple[str, ...],
 ) -> tuple[Any, Iterator[Any]]:
     from warpzone.env.actions import action_table
-    from warpzone.env.stages import parse_stages
     from warpzone.eval import video_frames
-    from warpzone.eval.cases import Case
     from warpzone.eval.overlay import Panel
     from warpzone.eval.performance import Performance
 
-    stages = parse_stages(args.stage or found.config.stages) or (0,)
-    if args.mosaic:
-        columns, rows = video_frames.parse_mosaic(args.mosaic)
-        cases = video_frames.mosaic_cases(stages, args.policy, args.delay, columns * rows)
-    elif len(stages) > 1 and args.stage:
-        raise ValueError(f"--stage {args.stage} is not one stage; use --mosaic for a set")
-    else:
-        cases = [Case(stages[0], args.policy, args.delay)]
+    columns, cases = _cases(args, args.stage or found.config.stages)
     performance = Performance(
         found.agent,
         found.config,
@@ -122,6 +115,23 @@ def _frames(
         )
     panel = Panel(action_table(found.config.actions).names, parts, args.scale or 3)
     return performance, video_frames.single(performance.frames(), panel, slow=args.slow)
+
+
+def _cases(args: argparse.Namespace, spec: str | None) -> tuple[int, list[Case]]:
+    """The columns of the mosaic, and who plays; without stages only the words are checked."""
+    from warpzone.env.stages import parse_stages
+    from warpzone.eval import video_frames
+    from warpzone.eval.cases import Case
+
+    columns, rows = video_frames.parse_mosaic(args.mosaic) if args.mosaic else (1, 1)
+    if spec is None:
+        return columns, []
+    stages = parse_stages(spec) or (0,)
+    if args.mosaic:
+        return columns, video_frames.mosaic_cases(stages, args.policy, args.delay, columns * rows)
+    if len(stages) > 1 and args.stage:
+        raise ValueError(f"--stage {args.stage} is not one stage; use --mosaic for a set")
+    return columns, [Case(stages[0], args.policy, args.delay)]
 
 
 def _end(shot: Shot) -> str:

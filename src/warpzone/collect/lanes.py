@@ -6,10 +6,9 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from warpzone import _engine
@@ -19,6 +18,10 @@ from warpzone.config.reward import RewardConfig
 from warpzone.env.options import STATUS_BAR_LINES, Options
 from warpzone.env.rewards import Annealed, RewardSchedule, RewardWeights
 from warpzone.env.stages import parse_stages, stage_name
+
+# PyTorch is loaded when lanes are made: their options are checked without it.
+if TYPE_CHECKING:
+    import torch
 
 #: Observations, rewards, terminated, truncated, info, final observations and their info.
 Results = tuple[
@@ -108,6 +111,8 @@ class LaneGroup:
     ) -> None:
         """lanes: its lanes among those of this rank; first: the number of the first of them in the
         run, which is the same unless there are other ranks."""
+        import torch
+
         count = vector.num_lanes
         _, height, width = vector.obs_shape
         self.vector = vector

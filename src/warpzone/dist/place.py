@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
-
-import torch
+from typing import TYPE_CHECKING, Literal
 
 from warpzone.config import ConfigError, TrainConfig
-from warpzone.eval.policy import cores
+
+if TYPE_CHECKING:
+    import torch
 
 #: Folder in which the ranks that this package started on one machine find each other.
 MEETING = "WARPZONE_RANKS"
@@ -104,6 +104,10 @@ def require_devices(
 ) -> None:
     """ConfigError if this machine has fewer GPUs or cores than ranks, or if nobody said where the
     other machines are."""
+    import torch
+
+    from warpzone.eval.policy import cores
+
     if device.type == "cuda":
         there, what = torch.cuda.device_count(), "CUDA device"
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,10 @@ from PIL import ImageDraw, ImageFont
 
 from warpzone.env.actions import BUTTONS
 from warpzone.env.options import GRIDS
-from warpzone.eval.performance import Shot
 from warpzone.media.pictures import enlarge, ram_block
+
+if TYPE_CHECKING:
+    from warpzone.eval.performance import Shot
 
 Image = NDArray[np.uint8]
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.eval.cases import LONGEST_DELAY, Case
 from warpzone.eval.overlay import ENDS, Panel, framed
-from warpzone.eval.performance import Shot
 from warpzone.media.pictures import enlarge, mosaic
+
+if TYPE_CHECKING:
+    from warpzone.eval.performance import Shot
 
 Image = NDArray[np.uint8]
 

@@ -7,25 +7,26 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError
-from safetensors.torch import load
-from torch import Tensor
 
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.config.outside import agree
 from warpzone.env.actions import action_table
-from warpzone.eval.guess import guess_config
-from warpzone.model.agent import Agent
-from warpzone.model.own import make_agent
-from warpzone.model.shapes import fits
 from warpzone.model.spec import model_spec
+from warpzone.rom.waiting import load_torch
 from warpzone.run.loading import find_weights
 from warpzone.run.names import WEIGHTS_SUFFIX
 from warpzone.run.opening import read_file
 from warpzone.run.safe import plain_name, read_header
 from warpzone.run.shipped import description_beside, has_name, named_agent
 from warpzone.run.sidecar import CheckpointError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from warpzone.model.agent import Agent
 
 RUNS = Path("runs")
 #: Bytes of a file of weights; the largest network here has some hundred MB.
@@ -57,27 +58,39 @@ def find_agent(word: str | Path, runs: Path = RUNS, network: str = "") -> Found:
     path = named_agent(word, runs)
     # A link given by the user is followed; links inside a run are not.
     path = path.resolve() if path.is_symlink() and path.is_file() else path
-    guessed = False
+    config: TrainConfig | None = None
     try:
         file, config = find_weights(path)
-        tensors, notes = _read(file)
     except ConfigError:
         # Weights without a configuration are identified by their shapes.
         if not path.is_file() or path.suffix != WEIGHTS_SUFFIX or description_beside(path):
             raise
-        file, guessed = path, True
-        tensors, notes = _read(file)
-        config = guess_config(tensors)
-    if network:
+        file = path
+    guessed = config is None
+    if network and config is not None:
         config = agree(config.replace(network=network), ("network",))
+    # Whatever is wrong with the words has been noticed by now: PyTorch takes seconds to load.
+    tensors, notes = _read(file)
+    if config is None:
+        config = _guess(tensors, network)
     agent = _agent(file, config, tensors)
     agent.eval()
     agent.zero_noise()
     return Found(agent, config, file, _step(notes), guessed)
 
 
+def _guess(tensors: Mapping[str, Tensor], network: str) -> TrainConfig:
+    from warpzone.eval.guess import guess_config
+
+    config = guess_config(tensors)
+    return agree(config.replace(network=network), ("network",)) if network else config
+
+
 def _agent(file: Path, config: TrainConfig, tensors: Mapping[str, Tensor]) -> Agent:
     """A network with these weights, made only if they are its own."""
+    from warpzone.model.own import make_agent
+    from warpzone.model.shapes import fits
+
     actions = len(action_table(config.actions).masks)
     other = ConfigError(
         f"{file} holds the weights of another network than its configuration describes"
@@ -104,6 +117,9 @@ def _read(path: Path) -> tuple[dict[str, Tensor], Mapping[str, str]]:
         expected = description_beside(path).get("sha256")
         if expected is not None and hashlib.sha256(content).hexdigest() != expected:
             raise CheckpointError("it is not the file that its description was made for")
+        load_torch()
+        from safetensors.torch import load
+
         tensors = load(content)
     except (CheckpointError, SafetensorError) as error:
         raise OSError(f"{path} cannot be read: {error}") from error

@@ -8,11 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
-
-import torch
-from safetensors.torch import save
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from warpzone.config import TrainConfig
 from warpzone.rom.paths import flush
@@ -33,6 +29,10 @@ from warpzone.run.sidecar import (
     now,
     read_sidecar,
 )
+
+# PyTorch is loaded when tensors are: whoever looks for a run need not wait for it.
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: Name of the copy of the side-car inside the weights, from which a lost one is rebuilt.
 INSIDE = "checkpoint"
@@ -142,6 +142,8 @@ class Checkpoints:
         blank = FileEntry(stem + WEIGHTS_SUFFIX, 0, "")
         sidecar = dataclasses.replace(sidecar, state=state, weights=blank)
         inside = {INSIDE: sidecar.to_json(), "meta": json.dumps(meta(sidecar))}
+        from safetensors.torch import save
+
         content = save({name: _plain(value) for name, value in weights.items()}, metadata=inside)
         entry = self._write_weights(blank.name, content)
         sidecar = dataclasses.replace(sidecar, weights=entry)
@@ -250,6 +252,8 @@ class Checkpoints:
         return sidecar
 
     def _write_state(self, name: str, state: dict[str, Any]) -> FileEntry:
+        import torch
+
         sink: list[_Sink] = []
 
         def fill(path: Path) -> None:
@@ -328,6 +332,8 @@ def _plain(tensor: Tensor) -> Tensor:
 
 
 def _bytes(value: Any) -> int:
+    from torch import Tensor
+
     if isinstance(value, Tensor):
         return value.numel() * value.element_size()
     parts: Iterable[Any] = ()

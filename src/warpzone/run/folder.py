@@ -7,14 +7,10 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Any
-
-from safetensors.torch import save
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from warpzone.config import ConfigError, TrainConfig, from_saved
 from warpzone.config.run import name_problem
-from warpzone.model.agent import Agent
 from warpzone.rom.paths import flush
 from warpzone.run.files import remove_leftovers, write_atomically, write_text
 from warpzone.run.jsonl import JsonLines
@@ -23,6 +19,11 @@ from warpzone.run.names import CHECKPOINTS, CONFIG, EPISODES, EVALS, METRICS, PA
 from warpzone.run.opening import read_object
 from warpzone.run.reader import RunReader
 from warpzone.run.rotation import drop_after
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from warpzone.model.agent import Agent
 
 
 class FolderGoneError(OSError):
@@ -138,6 +139,8 @@ class RunFolder:
             key: value.detach().cpu().contiguous() for key, value in agent.state_dict().items()
         }
         text = {"meta": json.dumps(meta)}
+        from safetensors.torch import save
+
         content = save(tensors, metadata=text)
         write_atomically(path, lambda temporary: _write(temporary, content))
         return path

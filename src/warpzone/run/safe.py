@@ -12,15 +12,16 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import Tensor
 
 from warpzone.run.opening import open_file
 from warpzone.run.sidecar import CheckpointError
+
+# PyTorch is loaded when tensors are: whoever looks for a run need not wait for it.
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: The header of the largest network here is a few KiB.
 MOST_HEADER = 8 << 20
@@ -75,6 +76,8 @@ def read_header(path: Path) -> tuple[dict[str, list[int]], dict[str, str]]:
 
 def read_weights(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Weights for a network whose own are `expected`: the same names and shapes, and floats."""
+    from safetensors.torch import load_file
+
     shapes, _ = read_header(path)
     names = {plain_name(name): name for name in shapes}
     if names.keys() != expected.keys() or len(names) != len(shapes):
@@ -104,6 +107,8 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def _read_state(path: Path, file: BufferedReader) -> dict[str, Any]:
+    import torch
+
     size = os.fstat(file.fileno()).st_size
     try:
         with zipfile.ZipFile(file) as archive:
@@ -188,9 +193,11 @@ def _look_through(path: Path, value: Any, size: int, depth: int, seen: set[int])
     """Refuses tensors that are larger than the file they come from (repeated by a stride of 0,
     say), and everything that is neither a tensor nor plain. Shared values are checked once: a
     small file can hold a list of lists of lists of the same list."""
+    import torch
+
     if depth == 0:
         raise CheckpointError(f"{path.name} is nested too deeply")
-    if isinstance(value, Tensor):
+    if isinstance(value, torch.Tensor):
         if value.layout != torch.strided or value.numel() * value.element_size() > size:
             raise CheckpointError(f"{path.name} has a tensor that is larger than the file")
     elif isinstance(value, dict | list | tuple):

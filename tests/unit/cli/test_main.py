@@ -1,15 +1,12 @@
 """The entry point: what holds for every command."""
 
-import importlib
 import os
 import subprocess
 import sys
-import time
-from types import ModuleType
 
 import pytest
 
-from warpzone.cli import loading, suggest
+from warpzone.cli import suggest
 from warpzone.cli.flags import _sentence, resolve
 from warpzone.cli.main import main
 from warpzone.config import ConfigError
@@ -128,25 +125,7 @@ def test_slow_commands_say_at_once_that_they_start(
     for terminal in (True, False):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
         assert main(["eval", "all"]) == 0
-    assert seen[0].startswith("warpzone eval: starting\n\r\x1b[Kloading PyTorch · 0 s")
-    # The line is gone once it is loaded.
-    assert seen[0].endswith("\r\x1b[K")
-    assert seen[1] == ""
-
-
-def test_a_line_shows_how_long_it_is_loading(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loading, "EVERY", 0.01)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    written: list[str] = []
-    monkeypatch.setattr(sys.stderr, "write", written.append)
-    with loading.loading("a thing"):
-        until = time.monotonic() + 60
-        while len(written) < 3 and time.monotonic() < until:
-            time.sleep(0.01)
-    assert written[:3] == 3 * ["\r\x1b[Ka thing · 0 s"]
-    assert written[-1] == "\r\x1b[K"
+    assert seen == ["warpzone eval: starting\n", ""]
 
 
 def test_a_mistyped_flag_on_a_terminal_is_one_sentence_too() -> None:
@@ -177,18 +156,6 @@ def test_a_mistyped_command(word: str, end: str, capsys: pytest.CaptureFixture[s
     )
 
 
-def test_playing_an_agent_says_that_pytorch_is_loaded(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Scripts and keyboards need none of it."""
-    pytest.importorskip("torch")
-    monkeypatch.setattr("warpzone.cli.play.run", lambda _args: 0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    for words, said in ((["all"], True), (["--random"], False)):
-        assert main(["play", *words]) == 0
-        assert ("loading PyTorch" in capsys.readouterr().err) == said
-
-
 @pytest.mark.parametrize("name", ["rom", "dashboard", "sweep", "population"])
 def test_commands_that_take_a_while_say_that_they_start(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -208,23 +175,3 @@ def test_commands_that_take_a_while_say_that_they_start(
     }
     assert main([name, *words.get(name, [])]) == 0
     assert seen == [f"warpzone {name}: starting\n"]
-
-
-def test_training_says_that_it_loads_until_all_is_loaded(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What optimisers of PyTorch load takes as long as the rest of it."""
-    pytest.importorskip("torch")
-    loaded: list[str] = []
-    real = importlib.import_module
-
-    def load(name: str, package: str | None = None) -> ModuleType:
-        loaded.append(name)
-        return real(name, package)
-
-    monkeypatch.setattr("warpzone.cli.main.importlib.import_module", load)
-    monkeypatch.setattr("warpzone.cli.train.run", lambda _args: 0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert main(["train", "--stages", "1-1"]) == 0
-    assert {"torch", "torch._dynamo"} <= set(loaded)
-    assert capsys.readouterr().err.endswith("\r\x1b[K")

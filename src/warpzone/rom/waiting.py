@@ -1,7 +1,9 @@
-"""A line that shows that something is loaded, for people who wait in front of a terminal."""
+"""A line that shows that something slow is under way, for people who wait at a terminal."""
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
 import threading
 import time
@@ -40,3 +42,16 @@ def loading(what: str) -> Iterator[None]:
         thread.join()
         sys.stderr.write(CLEAR)
         sys.stderr.flush()
+
+
+def load_torch(*also: str) -> None:
+    """Imports PyTorch, and modules of it that take as long again; says so while it takes."""
+    missing = [name for name in ("torch", *also) if name not in sys.modules]
+    if not missing:
+        return
+    # Read once, when PyTorch loads its OpenMP runtime. By default its threads wait for each other
+    # in busy loops, which beside other busy processes takes the cores from the thread waited for.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    with loading("loading PyTorch"):
+        for name in missing:
+            importlib.import_module(name)

@@ -1,0 +1,88 @@
+"""Wrong words are noticed before PyTorch is loaded, which takes seconds."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+#: Calls the command with each list of words; says how it ended and what it said.
+PROGRAM = """
+import contextlib, io, json, sys
+from warpzone.cli.main import main
+ends = []
+for words in json.loads(sys.argv[1]):
+    said = io.StringIO()
+    said.isatty = lambda: sys.argv[2] == "terminal"
+    with contextlib.redirect_stderr(said):
+        try:
+            code = main(words)
+        except SystemExit as stop:
+            code = stop.code
+        except ZeroDivisionError:
+            code = "torch"
+    ends.append((code, said.getvalue()))
+print(json.dumps(ends))
+"""
+#: Stands in for PyTorch; it is there, and whoever imports it is found out.
+TORCH = "1 / 0\n"
+WRONG = {
+    "train --lrr 1": "unknown flag --lrr, did you mean --lr?",
+    "train --lr fast": "--lr must be a number",
+    "train --lr -1": "--lr must be above 0",
+    "train --dry-run --size 3": "--size must be at least",
+    "train --algo dqn": "--algo must be one of",
+    "train --algo vtrace --epochs 3 --device cpu": "--epochs 3 needs",
+    "train --stages 9-9": "'9-9' is not a stage",
+    "train --preset nope": "there is no preset 'nope'",
+    "train --resume nowhere": "--resume nowhere: it is neither",
+    "train --init nobody": "--init: there is no file",
+    "train --init all --lrr 1": "unknown flag --lrr",
+    "train --network nowhere:Net": "the network nowhere:Net is missing",
+    "train --run-name a/b": "--run-name is the name of one folder",
+    "eval nobody": "there is no file",
+    "eval all --stages 9-9": "'9-9' is not a stage",
+    "eval all --delays x": "delay",
+    "eval all --rom no.nes": "There is no file no.nes",
+    "eval all --network nowhere:Net": "the network nowhere:Net is missing",
+    "eval all --polcy both": "unknown flag --polcy",
+    "video nobody": "there is no file",
+    "video all --stage 9-9": "'9-9' is not a stage",
+    "video all --stage 1-1..1-3": "is not one stage",
+    "video all --overlay hat": "there is no overlay 'hat'",
+    "video all --mosaic wide": "--mosaic is columns x rows",
+    "video all --stage 1-1 --mosaic 16x16": "a mosaic of 256 lanes needs more",
+    "play nobody": "there is no file",
+    "play all --stage 9-9": "'9-9' is not a stage",
+    "play all --stage 1-1..1-3": "is not one stage",
+    "play all --delay 1000": "--delay must be in",
+    "export nobody --onnx a.onnx": "there is no file",
+    "export all": "say what to write",
+}
+RIGHT = ("train --device cpu --dry-run", "train", "eval all", "video all", "export all --onnx a")
+
+
+@pytest.mark.parametrize("where", ["terminal", "pipe"])
+def test_wrong_words_are_noticed_before_pytorch_is_loaded(where: str, tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text(TORCH)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    cases = json.dumps([words.split() for words in (*WRONG, *RIGHT)])
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, cases, where],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    ends = json.loads(done.stdout)
+    for (words, sentence), (code, said) in zip(WRONG.items(), ends, strict=False):
+        assert code in (1, 2), (words, code, said)
+        assert sentence in said.splitlines()[-1], words
+        assert "loading" not in said, words
+    assert [code for code, _ in ends[len(WRONG) :]] == ["torch"] * len(RIGHT)
