@@ -247,7 +247,7 @@ learning: setup ## train as `make train` does; fewer clears than LEARNING_BAR of
 COMPATIBILITY_WORK ?= build/compatibility
 .PHONY: compatibility
 compatibility: setup ## oldest and newest Python, PyTorch, Gymnasium and NumPy (gigabytes of downloads)
-	$(BIN)/python scripts/compatibility.py --work $(COMPATIBILITY_WORK) --out benchmarks/compatibility.json
+	$(BIN)/python scripts/compatibility.py --work $(COMPATIBILITY_WORK) --out benchmarks/compatibility.json --page
 
 TARGET ?= cpu
 .PHONY: image

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -64,12 +65,31 @@ def uv(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, text=True, check=True, **options)
 
 
+def interpreter_for(python: str) -> str:
+    """What uv is asked for: the newest of this version that pyenv keeps, which it offers to nobody
+    unless it is switched on; without one the version itself, for uv to look for."""
+    home = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    kept = home.glob(f"versions/{python}.*/bin/python{python}")
+    numbered = {path: path.parts[-3].removeprefix(f"{python}.") for path in kept}
+    found = sorted((int(n), str(path)) for path, n in numbered.items() if n.isdecimal())
+    return found[-1][1] if found else python
+
+
+def source() -> str:
+    """The commit of this tree, and whether what wheels are made of has changed since."""
+    git = ["git", "-C", str(ROOT)]
+    made_of = ["src", "engine", "cmake", "CMakeLists.txt", "pyproject.toml"]
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    changed = subprocess.run([*git, "status", "--porcelain", *made_of], capture_output=True).stdout
+    return commit.strip()[:12] + (" and changes" if changed else "")
+
+
 def wheel_for(python: str, folder: Path) -> Path:
     """A wheel that this Python can install, built if there is none: 3.12 and later share one."""
     tag = "cp311-cp311" if python == "3.11" else "cp312-abi3"
     built = sorted(folder.glob(f"warpzone-*-{tag}-*.whl"))
     if not built:
-        builder = "3.11" if python == "3.11" else "3.12"
+        builder = interpreter_for("3.11" if python == "3.11" else "3.12")
         uv("build", "--wheel", "--python", builder, "--out-dir", str(folder), str(ROOT))
         built = sorted(folder.glob(f"warpzone-*-{tag}-*.whl"))
     return built[-1]
@@ -82,7 +102,7 @@ def attempt(combination: Combination, work: Path, wheels: Path) -> dict[str, Any
     interpreter = place / "bin" / "python"
     try:
         if not interpreter.exists():
-            wanted = ["--python", combination.python, "--no-python-downloads"]
+            wanted = ["--python", interpreter_for(combination.python), "--no-python-downloads"]
             uv("venv", "--quiet", *wanted, str(place), capture_output=True)
     except subprocess.CalledProcessError:
         return {**row, "missing": f"there is no Python {combination.python} on this machine"}
@@ -100,7 +120,8 @@ def attempt(combination: Combination, work: Path, wheels: Path) -> dict[str, Any
     lines = done.stdout.strip().splitlines() or ["{}"]
     if done.returncode:
         print(done.stderr[-4000:], file=sys.stderr)
-    return {**row, **versions(interpreter), "checks": json.loads(lines[-1])}
+    found = {**row, **versions(interpreter), "source": source()}
+    return {**found, "checks": json.loads(lines[-1])}
 
 
 def versions(interpreter: Path) -> dict[str, str]:
@@ -143,7 +164,7 @@ def write_pages(rows: list[dict[str, Any]]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--work", type=Path, help="folder for environments, several GB each")
-    parser.add_argument("--wheels", type=Path, help="folder with wheels (default: WORK/wheels)")
+    parser.add_argument("--wheels", type=Path, help="folder with wheels (default: built anew)")
     parser.add_argument("--only", nargs="*", metavar="NAME", help="combinations by their names")
     parser.add_argument("--out", type=Path, help="where the matrix is kept as JSON")
     parser.add_argument(
@@ -162,6 +183,8 @@ def main() -> int:
         parser.error("--work FOLDER is missing")
     args.work.mkdir(parents=True, exist_ok=True)
     wheels = args.wheels or args.work / "wheels"
+    if args.wheels is None:  # what an earlier run built is of an earlier tree
+        shutil.rmtree(wheels, ignore_errors=True)
     rows = []
     for combination in chosen:
         rows.append(attempt(combination, args.work.resolve(), wheels.resolve()))
