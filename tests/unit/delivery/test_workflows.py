@@ -44,7 +44,7 @@ def started(workflow: dict[str, Any]) -> set[str]:
 
 
 def test_there_are_those_that_are_needed() -> None:
-    needed = {"push", "ci", "sanitizers", "wheels", "container", "nightly", "release"}
+    needed = {"push", "ci", "sanitizers", "wheels", "container", "nightly", "release", "pages"}
     assert needed <= set(WORKFLOWS)
 
 
@@ -119,7 +119,36 @@ def test_releases_publish_without_a_password() -> None:
     assert {"test", "wheels"} <= set(publish["needs"])
     assert "secrets." not in (FOLDER / "release.yml").read_text()
     assert any("--generate-notes" in step.get("run", "") for step in publish["steps"])
-    assert any("--signed" in step.get("run", "") for step in workflow["jobs"]["check"]["steps"])
+
+
+def test_releases_are_of_tags_that_a_named_key_signed() -> None:
+    """By the keys that main names, not by those that the tagged commit does."""
+    checks = [step.get("run", "") for step in load("release")["jobs"]["check"]["steps"]]
+    fetched = next(n for n, run in enumerate(checks) if "git fetch --force" in run)
+    named = next(n for n, run in enumerate(checks) if "origin/main:.github/allowed_signers" in run)
+    checked = next(n for n, run in enumerate(checks) if "release_notes.py" in run)
+    assert max(fetched, named) < checked
+    assert '--signers "$RUNNER_TEMP/allowed_signers"' in checks[checked]
+    for line in (ROOT / ".github" / "allowed_signers").read_text().splitlines():
+        assert line.startswith("#") or 'namespaces="git"' in line, line
+
+
+def test_a_release_publishes_the_site() -> None:
+    """What `make docs` builds, after the packages; only the job that publishes may write."""
+    workflow = load("pages")
+    assert "workflow_call" in workflow["on"]
+    build, deploy = workflow["jobs"]["build"], workflow["jobs"]["deploy"]
+    assert started({"jobs": {"build": build}}) == {"docs"}
+    (upload,) = [s for s in build["steps"] if "upload-pages-artifact" in s.get("uses", "")]
+    site = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.BaseLoader)["site_dir"]
+    assert upload["with"]["path"] == site
+    assert "permissions" not in build
+    assert deploy["needs"] == "build"
+    assert deploy["permissions"] == {"pages": "write", "id-token": "write"}
+    called = load("release")["jobs"]["pages"]
+    assert called["uses"] == "./.github/workflows/pages.yml"
+    assert called["needs"] == "publish"
+    assert deploy["permissions"].items() <= called["permissions"].items()
 
 
 def test_a_missing_target_would_be_noticed() -> None:
