@@ -126,6 +126,11 @@ dist: .venv/requirements.stamp ## wheel and sdist in dist/, checked by twine
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/twine check --strict dist/*
 
+.PHONY: wheel-arm
+wheel-arm: .venv/requirements.stamp emulators ## a wheel for 64-bit ARM in dist/, by a cross compiler (Debian)
+	$(BIN)/python scripts/arm_wheel.py --out dist
+	$(BIN)/twine check --strict dist/*_aarch64.whl
+
 .PHONY: lint
 lint: build/installed.stamp ## ruff, mypy --strict, clang-format, oxlint
 	$(BIN)/ruff check .

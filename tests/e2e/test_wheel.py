@@ -1,6 +1,5 @@
 """The wheel as a user gets it: in an environment of its own, without a compiler."""
 
-import hashlib
 import json
 import re
 import shutil
@@ -11,34 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import clean_env
-import numpy as np
 import pytest
 from clean_env import CleanEnv
+from wheel_play import PLAY, rom_pieces, seen_here
 
-import warpzone
 from warpzone import rom as roms
 from warpzone.rom import paths
-
-#: Plays in the interpreter and prints a hash of what was seen, and the instruction sets in use.
-PLAY = """
-import hashlib, numpy as np, warpzone
-from warpzone import _engine
-env = warpzone.MarioVectorEnv(2, stages="1-1", num_threads=1)
-obs, _ = env.reset(seed=0)
-for _ in range(12):
-    obs, *_ = env.step(np.full(2, 1))
-print(hashlib.sha256(obs.tobytes()).hexdigest(), *_engine.SIMD_LEVELS)
-"""
-
-
-def seen_here() -> str:
-    """The hash that PLAY prints, by this process and its translated code."""
-    env = warpzone.MarioVectorEnv(2, stages="1-1", num_threads=1)
-    obs, _ = env.reset(seed=0)
-    for _ in range(12):
-        obs, *_ = env.step(np.full(2, 1))
-    env.close()
-    return hashlib.sha256(obs.tobytes()).hexdigest()
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +42,7 @@ def members() -> Iterator[tuple[str, bytes]]:
 
 
 def test_no_rom_and_nothing_of_the_tree_is_inside() -> None:
-    game = roms.load_stored("eu").data
-    pieces = [game[at : at + 48] for at in (64, 5000, 16400, 30000, 33000, 40000)]
+    pieces = rom_pieces("eu")
     for name, content in members():
         assert name.startswith(("warpzone/", "warpzone-")), name
         assert not name.endswith((".nes", ".mp4", ".c", ".cpp", ".hpp", ".pyc")), name
