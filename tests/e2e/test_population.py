@@ -1,4 +1,5 @@
-"""`warpzone population` as a user runs it, on a real Ray: weights are exchanged, one is killed."""
+"""`warpzone population` as a user runs it, on a real Ray: all of it is killed and goes on, weights
+are exchanged, a member is killed."""
 
 import json
 import os
@@ -44,6 +45,8 @@ class Seen:
     killed: int
     listening: set[str]
     processes: set[str]
+    #: What members had written down when all of it was killed.
+    before: dict[str, list[str]]
 
 
 def _look(process: subprocess.Popen[str], seen: Seen) -> None:
@@ -64,37 +67,77 @@ def _look(process: subprocess.Popen[str], seen: Seen) -> None:
             continue
 
 
+def _lines(folder: Path) -> dict[str, list[str]]:
+    return {
+        path.stem: path.read_text().splitlines() for path in (folder / "members").glob("*.jsonl")
+    }
+
+
+def _kill_at_the_first_value(process: subprocess.Popen[str], seen: Seen) -> None:
+    """The command itself; Ray's processes and the members end with it."""
+    if any('"value"' in line for lines in _lines(seen.folder).values() for line in lines):
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        psutil.wait_procs(family, timeout=60)
+        seen.before = _lines(seen.folder)
+
+
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     folder = tmp_path_factory.mktemp("populations")
     space = write(folder / "tiny.toml", space=SPACE, fixed=FIXED, pruner="none")
-    found = Seen(folder / "tiny", "", 0, 0, set(), set())
+    found = Seen(folder / "tiny", "", 0, 0, set(), set(), {})
     words = ["--members", str(MEMBERS), "--workers", "2", "--exchange", str(EXCHANGE)]
     log = folder / "said.txt"
-    with (
-        log.open("w") as file,
-        subprocess.Popen(
-            [*PROGRAM, "population", str(space), *words, "--runs-dir", str(folder)],
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        ) as process,
-    ):
-        end = time.monotonic() + 840
-        while process.poll() is None and time.monotonic() < end:
-            try:
-                _look(process, found)
-            except psutil.Error:
-                break
-            time.sleep(0.2)
-        process.kill() if process.poll() is None and time.monotonic() >= end else process.wait()
+    end = time.monotonic() + 840
+    for look in (_kill_at_the_first_value, _look):
+        with (
+            log.open("w") as file,
+            subprocess.Popen(
+                [*PROGRAM, "population", str(space), *words, "--runs-dir", str(folder)],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+            ) as process,
+        ):
+            while process.poll() is None and time.monotonic() < end:
+                try:
+                    look(process, found)
+                except psutil.Error:
+                    break
+                time.sleep(0.2)
+            process.kill() if process.poll() is None and time.monotonic() >= end else process.wait()
     found.said, found.code = log.read_text(), int(process.returncode or 0)
     return found
 
 
 def record(seen: Seen) -> dict[str, Any]:
     return dict(json.loads((seen.folder / "population.json").read_text()))
+
+
+def test_a_killed_population_goes_on(seen: Seen) -> None:
+    assert seen.code == 0, seen.said
+    assert "is there already and goes on" in seen.said
+    ahead = [member for member, lines in seen.before.items() if '"value"' in lines[-1]]
+    assert ahead
+    after = _lines(seen.folder)
+    for member, lines in seen.before.items():
+        assert after[member][: len(lines)] == lines
+        # Nobody began anew, with other settings or from nothing.
+        begun = [json.loads(line) for line in after[member] if '"begin"' in line]
+        assert [row["parent"] is None for row in begun] == [True] + [False] * (len(begun) - 1)
+
+
+def test_a_finished_population_is_not_trained_again(seen: Seen, capsys: OUT) -> None:
+    before = _lines(seen.folder)
+    space = seen.folder.parent / "tiny.toml"
+    words = ["--members", str(MEMBERS), "--runs-dir", str(space.parent)]
+    assert main(["population", str(space), *words, "--exchange", str(EXCHANGE)]) == 0
+    assert "[population] best: member-" in capsys.readouterr().out
+    assert _lines(seen.folder) == before
+    assert main(["population", str(space), *words, "--exchange", "32"]) == 2
+    assert "is a population with --exchange 64" in capsys.readouterr().err
 
 
 def test_a_killed_member_goes_on(seen: Seen) -> None:

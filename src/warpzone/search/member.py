@@ -18,18 +18,28 @@ from warpzone.run.checkpoints import SUFFIXES, Checkpoints
 from warpzone.run.files import append_text
 from warpzone.run.names import CHECKPOINTS, EVALS
 from warpzone.run.reader import is_run, read_rows
-from warpzone.search.lineage import MEMBERS, read_member
+from warpzone.search.lineage import read_member
 from warpzone.search.objective import points_of
 from warpzone.search.space import read_space
+from warpzone.search.standing import values
+from warpzone.search.takeover import (
+    TOLD,
+    begin,
+    incoming,
+    member_file,
+    number_of,
+    settings_of,
+    take_over,
+)
 from warpzone.search.trial import Silent
 from warpzone.train.loop import Result, Run
 from warpzone.train.session import train
 from warpzone.train.stopping import Stop
 
-#: Beside the files of a checkpoint that is handed to Ray.
-TOLD = "member.json"
 #: Keys of a member's configuration that are no settings.
 FILE, FOLDER, EVERY, THREADS = "_space", "_folder", "_every", "_threads"
+#: How many sessions a member of a population that goes on has reported when it first reports.
+REPORT = "_report"
 
 
 class Until(Observer):
@@ -52,16 +62,16 @@ class Member(tune.Trainable):
         torch.set_num_threads(int(config[THREADS]))
         self.space = read_space(Path(config[FILE]))
         self.folder = Path(config[FOLDER])
-        #: Ray numbers the trials of an experiment.
-        self.number = int(str(self.trial_id).rsplit("_", 1)[-1])
-        self.file = self.folder / MEMBERS / f"{self.number:02d}.jsonl"
-        self.settings = self._settings(config)
+        self.number = number_of(str(self.trial_id))
+        self.file = member_file(self.folder, self.number)
+        self.settings = settings_of(config)
         self.every = int(config[EVERY])
+        self.report = int(config[REPORT])
         rows = read_member(self.file)
         #: The run it trains in; one that was killed goes on in the last.
-        self.run = str(rows[-1]["run"]) if rows else self._begin("", 0)
-        #: The checkpoint to begin a new run from.
-        self.incoming: Path | None = None
+        self.run = (
+            str(rows[-1]["run"]) if rows else begin(self.folder, self.number, "", 0, self.settings)
+        )
         self.global_step = int(rows[-1]["step"]) if rows else 0
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -69,23 +79,29 @@ class Member(tune.Trainable):
         self.setup(new_config)
         return True
 
-    def _settings(self, config: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in config.items() if not name.startswith("_")}
-
     # --- Ray's side -------------------------------------------------------------------------------
     def step(self) -> dict[str, Any]:
+        if self.iteration == 0 and (kept := self._kept()) is not None:
+            return kept
         target = (self.global_step // self.every + 1) * self.every
         run = self._train(target)
         self.global_step = run.global_step
         points = points_of(read_rows(run.folder.path, EVALS))
         value = self.space.objective.value(points[-1:])
-        row = {"step": self.global_step, "value": value, "settings": self.settings}
-        self._note({"event": "value", "run": self.run, **row})
         config = run.config
         over = self.global_step + config.steps_per_update > config.max_steps
         # It ended before its time: by another limit, or because enough is cleared.
         over = over or self.global_step < target
-        return {"value": value, "global_step": self.global_step, "done": over}
+        row = {"step": self.global_step, "value": value, "settings": self.settings, "done": over}
+        self._note({"event": "value", "run": self.run, **row})
+        return _result(row)
+
+    def _kept(self) -> dict[str, Any] | None:
+        """What it reported before the population was stopped and the others have yet to."""
+        rows = values(read_member(self.file))
+        if rows and (rows[-1]["done"] or len(rows) >= self.report > 0):
+            return _result(rows[-1])
+        return None
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Our newest checkpoint, whole, and whose it is."""
@@ -105,23 +121,13 @@ class Member(tune.Trainable):
             return
         last = [row for row in rows if row["event"] == "begin"][-1]
         same = (last["parent"], last["settings"]) == (told["run"], self.settings)
-        if not (same and last["step"] == told["step"]):
-            self.run = self._begin(told["run"], int(told["step"]))
-        # Ray removes its copy; the run is made from this one.
-        self.incoming = self.folder / f".incoming-{self.number:02d}"
-        shutil.rmtree(self.incoming, ignore_errors=True)
-        shutil.copytree(there, self.incoming)
+        if same and last["step"] == told["step"]:
+            self.run = last["run"]
+        else:
+            self.run = take_over(self.folder, self.number, there, self.settings)
         self.global_step = int(told["step"])
 
     # --- our side ---------------------------------------------------------------------------------
-    def _begin(self, parent: str, step: int) -> str:
-        begun = [row for row in read_member(self.file) if row["event"] == "begin"]
-        stem = f"member-{self.number:02d}"
-        run = f"{stem}-{len(begun) + 1}" if begun else stem
-        row = {"event": "begin", "run": run, "parent": parent or None, "step": step}
-        self._note({**row, "settings": self.settings})
-        return run
-
     def _note(self, row: dict[str, Any]) -> None:
         append_text(self.file, json.dumps(row) + "\n")
 
@@ -132,11 +138,15 @@ class Member(tune.Trainable):
             run_name=self.run,
             num_threads=int(self.config[THREADS]),
         )
-        if is_run(self.folder / self.run):
-            config = config.replace(resume="auto")
-        elif self.incoming is not None:
+        there = self.folder / self.run
+        given = incoming(self.folder, self.number)
+        if Checkpoints(there / CHECKPOINTS).stems() or not self._has_parent():
+            config = config.replace(resume="auto" if is_run(there) else config.resume)
+        else:
+            # Killed before its first checkpoint, it begins again.
+            shutil.rmtree(there, ignore_errors=True)
             # Settings differ, which is what members are for; the network does not.
-            config = config.replace(resume=str(self.incoming), resume_relax_match=True)
+            config = config.replace(resume=str(given), resume_relax_match=True)
         runs: list[Run] = []
 
         def learn(run: Run) -> Result:
@@ -145,7 +155,16 @@ class Member(tune.Trainable):
                 return run.train(progress)
 
         train(config, lambda made: [*make_observers(made), Until(target)], Stop(), learn)
-        if self.incoming is not None:
-            shutil.rmtree(self.incoming, ignore_errors=True)
-            self.incoming = None
+        shutil.rmtree(given, ignore_errors=True)
         return runs[-1]
+
+    def _has_parent(self) -> bool:
+        rows = read_member(self.file)
+        return any(
+            row["event"] == "begin" and row["parent"] for row in rows if row["run"] == self.run
+        )
+
+
+def _result(row: dict[str, Any]) -> dict[str, Any]:
+    """What Ray is told of a session."""
+    return {"value": row["value"], "global_step": row["step"], "done": row["done"]}

@@ -18,10 +18,11 @@ from typing import Any
 from warpzone.config import ConfigError
 from warpzone.dist import cluster
 from warpzone.dist.cluster import start_here
+from warpzone.run.lock import LOCK
 from warpzone.run.matching import NETWORK
-from warpzone.run.names import CONFIG, POPULATION
 from warpzone.search.parameter import Parameter
 from warpzone.search.space import Space
+from warpzone.search.standing import Standing, hold, read_standing, require_same
 
 #: What Ray Tune reads when it is imported: no files of its own beside ours.
 ENVIRONMENT = {
@@ -76,30 +77,46 @@ def check(order: PopulationOrder) -> None:
         raise ConfigError(
             f"--exchange {order.exchange} is more than max_steps {order.space.base.max_steps}"
         )
-    for name in (POPULATION, CONFIG):
-        if (order.folder / name).exists():
-            raise ConfigError(f"{order.folder} exists already; give the population another name")
+    require_same(order.folder, order.space, order.members, order.exchange)
 
 
 def train_population(order: PopulationOrder, say: Callable[[str], None]) -> dict[str, Any]:
-    """Trains to the end; returns what `population.json` says."""
+    """Trains to the end; returns what `population.json` says. One that was stopped goes on."""
     check(order)
     os.environ.update(ENVIRONMENT)
     from warpzone.search.lineage import MEMBERS, write_population
 
     (order.folder / MEMBERS).mkdir(parents=True, exist_ok=True)
-    facts = {"members": order.members, "exchange": order.exchange, "quantile": order.quantile}
+    lock = hold(order.folder)
+    facts = {
+        "members": order.members,
+        "exchange": order.exchange,
+        "quantile": order.quantile,
+        "space": order.space.identity(),
+    }
 
     def written() -> dict[str, Any]:
         return write_population(order.space, order.folder, facts)
 
-    written()
-    with _ray(order):
-        errors = _fit(order, written, say)
-    record = written()
-    if errors:
-        raise OSError(f"{errors} of {order.members} members failed; {order.folder / RAY} says why")
-    shutil.rmtree(order.folder / RAY, ignore_errors=True)
+    try:
+        standing = read_standing(order.folder, order.members)
+        if standing.begun:
+            say(f"{order.folder} is there already and goes on")
+        record = written()
+        if not standing.finished:
+            # What members need of it is beside their runs.
+            shutil.rmtree(order.folder / RAY, ignore_errors=True)
+            with _ray(order):
+                errors = _fit(order, standing, written, say)
+            record = written()
+            if errors:
+                raise OSError(
+                    f"{errors} of {order.members} members failed; {order.folder / RAY} says why"
+                )
+            shutil.rmtree(order.folder / RAY, ignore_errors=True)
+        (order.folder / LOCK).unlink(missing_ok=True)
+    finally:
+        lock.close()
     return record
 
 
@@ -131,13 +148,18 @@ def _gpus(order: PopulationOrder) -> int:
 
 
 def _fit(
-    order: PopulationOrder, written: Callable[[], dict[str, Any]], say: Callable[[str], None]
+    order: PopulationOrder,
+    standing: Standing,
+    written: Callable[[], dict[str, Any]],
+    say: Callable[[str], None],
 ) -> int:
     """Runs Tune; the number of members that failed."""
     from ray import tune
     from ray.tune import Callback, CheckpointConfig, FailureConfig, RunConfig
+    from ray.tune.search.basic_variant import BasicVariantGenerator
 
-    from warpzone.search.member import EVERY, FILE, FOLDER, THREADS, Member
+    from warpzone.search.member import EVERY, FILE, FOLDER, REPORT, THREADS, Member
+    from warpzone.search.takeover import number_of
 
     class Lineage(Callback):
         """Keeps what reports read up to date."""
@@ -146,13 +168,21 @@ def _fit(
             self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any
         ) -> None:
             written()
-            number = int(trial.trial_id.rsplit("_", 1)[-1])
-            say(f"member {number}: {result['value']:g} at step {result['global_step']:,}")
+            number, value = number_of(trial.trial_id), result["value"]
+            say(f"member {number}: {value:g} at step {result['global_step']:,}")
 
     base = order.space.base
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    random.seed(base.seed)
-    settings = {p.name: tune.sample_from(_drawer(p)) for p in order.space.parameters}
+    settings: dict[str, Any]
+    if standing.begun:
+        # It draws other numbers than at its start. Tune takes points for names that have no draw.
+        random.seed(f"{base.seed} {standing.report}")
+        points = [own or valid_draw(order.space) for own in standing.settings]
+        settings = dict.fromkeys(points[0])
+    else:
+        random.seed(base.seed)
+        points = []
+        settings = {p.name: tune.sample_from(_drawer(p)) for p in order.space.parameters}
     resources = {"cpu": 1, "gpu": _gpus(order) / order.workers}
     tuner = tune.Tuner(
         tune.with_resources(Member, resources),
@@ -161,10 +191,14 @@ def _fit(
             FILE: str(order.file.resolve()),
             FOLDER: str(order.folder.resolve()),
             EVERY: order.exchange or base.max_steps,
+            REPORT: standing.report,
             THREADS: max(1, (cores or 1) // order.workers),
         },
         tune_config=tune.TuneConfig(
-            num_samples=order.members, scheduler=_scheduler(order), reuse_actors=True
+            search_alg=BasicVariantGenerator(points_to_evaluate=points),
+            num_samples=order.members,
+            scheduler=_scheduler(order),
+            reuse_actors=True,
         ),
         run_config=RunConfig(
             name=RAY,
@@ -185,12 +219,13 @@ def _fit(
 
 
 def _scheduler(order: PopulationOrder) -> Any:
-    from ray.tune.schedulers import PopulationBasedTraining
+    from warpzone.search.takeover import Exchanges
 
     if not order.exchange:
         return None
     direction = order.space.objective.direction
-    return PopulationBasedTraining(
+    return Exchanges(
+        order.folder,
         time_attr="training_iteration",
         metric="value",
         mode="min" if direction == "minimize" else "max",

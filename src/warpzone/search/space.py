@@ -73,6 +73,21 @@ class Space:
         }
 
 
+def differences(there: Any, here: dict[str, Any]) -> list[str]:
+    """What differs between the identity of a space that was kept as JSON and another one."""
+    if not isinstance(there, dict):
+        return ["all settings"]
+    found = []
+    for part, settings in here.items():
+        other = there.get(part)
+        if not isinstance(other, dict):
+            return ["all settings"]
+        # A field that was added after the search began has its default there.
+        names = settings.keys() & other.keys() if part == "base" else settings.keys() | other.keys()
+        found += [name for name in sorted(names) if settings.get(name) != other.get(name)]
+    return found
+
+
 def read_space(path: Path) -> Space:
     """Reads a file. ConfigError with the reason if it cannot be used, OSError if it cannot be
     read."""

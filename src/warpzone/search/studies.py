@@ -12,7 +12,7 @@ import warpzone
 from warpzone.config import ConfigError
 from warpzone.search.address import Address
 from warpzone.search.samplers import make_pruner, make_sampler
-from warpzone.search.space import Space
+from warpzone.search.space import Space, differences
 from warpzone.search.storage import StorageError, open_storage
 
 #: The key of what is kept with a study, and its version. Another number is another meaning of what
@@ -66,23 +66,9 @@ def require_same(space: Space, kept: Any) -> None:
             f"the sweep {space.name} in the storage has format {found!r}, and this version writes "
             f"{FORMAT}; choose another name"
         )
-    differing = _differences(kept.get("space"), json.loads(json.dumps(space.identity())))
+    differing = differences(kept.get("space"), json.loads(json.dumps(space.identity())))
     if differing:
         raise ConfigError(
             f"the storage has a sweep {space.name} of another space ({', '.join(differing)} "
             "differ); choose another name"
         )
-
-
-def _differences(there: Any, here: dict[str, Any]) -> list[str]:
-    if not isinstance(there, dict):
-        return ["all settings"]
-    found = []
-    for part, settings in here.items():
-        other = there.get(part)
-        if not isinstance(other, dict):
-            return ["all settings"]
-        # A field that was added after the sweep began has its default there.
-        names = settings.keys() & other.keys() if part == "base" else settings.keys() | other.keys()
-        found += [name for name in sorted(names) if settings.get(name) != other.get(name)]
-    return found

@@ -14,7 +14,8 @@ pytest.importorskip("ray")
 torch = pytest.importorskip("torch")
 
 from warpzone.run.reader import read_rows  # noqa: E402
-from warpzone.search.member import EVERY, FILE, FOLDER, THREADS, Member  # noqa: E402
+from warpzone.search import takeover  # noqa: E402
+from warpzone.search.member import EVERY, FILE, FOLDER, REPORT, THREADS, Member  # noqa: E402
 
 #: The clip of PPO without its condition; a population has none.
 SPACE = {"clip": {"low": 0.1, "high": 0.3}, "algo": {"choices": ["ppo", "a2c"]}}
@@ -34,16 +35,17 @@ def quick_evaluations(monkeypatch: pytest.MonkeyPatch) -> Any:
     torch.set_num_threads(threads)
 
 
-def member(folder: Path, number: int, **settings: Any) -> Member:
+def member(folder: Path, number: int, report: int = 0, **settings: Any) -> Member:
     """As Ray makes it, without Ray."""
     path = folder / "tiny.toml"
     if not path.exists():
         write(path, space=SPACE, fixed=FIXED, pruner="none")
         (folder / "members").mkdir()
     made = Member.__new__(Member)
-    place = {FILE: str(path), FOLDER: str(folder), EVERY: 64, THREADS: 1}
+    place = {FILE: str(path), FOLDER: str(folder), EVERY: 64, THREADS: 1, REPORT: report}
     made.config = {**SETTINGS, **settings, **place}
     made._trial_info = SimpleNamespace(trial_id=f"tiny_{number:05d}")
+    made._iteration = 0
     made.setup(made.config)
     return made
 
@@ -65,7 +67,8 @@ def test_sessions_end_at_exchanges_and_weights_are_taken_over(tmp_path: Path) ->
     first.save_checkpoint(str(handed))
     # Its own checkpoint: it goes on in its run.
     first.load_checkpoint(str(handed))
-    assert (first.run, first.incoming) == ("member-00", None)
+    assert first.run == "member-00"
+    assert not takeover.incoming(tmp_path, 0).exists()
     told = first.step()
     assert (told["global_step"], told["done"]) == (128, False)
     assert first.step()["done"]
@@ -81,7 +84,7 @@ def test_sessions_end_at_exchanges_and_weights_are_taken_over(tmp_path: Path) ->
     ]
     saved = config(tmp_path, "member-01-2")
     assert saved["lr"] == 2e-3
-    assert second.incoming is None
+    assert not takeover.incoming(tmp_path, 1).exists()
 
 
 def test_a_member_that_was_killed_goes_on_in_its_run(tmp_path: Path) -> None:
@@ -89,3 +92,42 @@ def test_a_member_that_was_killed_goes_on_in_its_run(tmp_path: Path) -> None:
     again = member(tmp_path, 0)
     assert (again.run, again.global_step) == ("member-00", 64)
     assert again.step()["global_step"] == 128
+
+
+def test_a_member_reports_what_the_others_have_yet_to(tmp_path: Path) -> None:
+    """The population was stopped when it had a value and others had none."""
+    told = member(tmp_path, 0).step()
+    again = member(tmp_path, 0, report=1)
+    assert again.step() == told
+    assert len(list(read_rows(tmp_path / "members", "00.jsonl"))) == 2
+    # In its next iteration it trains, and so does one that all have waited for.
+    again._iteration = 1
+    assert again.step()["global_step"] == 128
+    assert member(tmp_path, 0, report=3).step()["global_step"] == 160
+    assert member(tmp_path, 0, report=7).step()["done"]
+    steps = [row["step"] for row in read_rows(tmp_path / "members", "00.jsonl")]
+    assert steps == [0, 64, 128, 160]
+
+
+def test_a_run_that_was_taken_over_begins_from_its_parent_whenever_it_is_killed(
+    tmp_path: Path,
+) -> None:
+    first, second = member(tmp_path, 0), member(tmp_path, 1)
+    first.step()
+    second.step()
+    handed = tmp_path / "handed"
+    handed.mkdir()
+    first.save_checkpoint(str(handed))
+    new = {**SETTINGS, "lr": 2e-3}
+    # Decided, and then all is killed; another time when the run has no checkpoint yet.
+    assert takeover.take_over(tmp_path, 1, handed, new) == "member-01-2"
+    half = tmp_path / "member-01-2"
+    half.mkdir()
+    (half / "config.json").write_text("{}")
+    again = member(tmp_path, 1, report=2, lr=2e-3)
+    assert (again.run, again.global_step) == ("member-01-2", 64)
+    assert again.step()["global_step"] == 128
+    versions = json.loads((half / "versions.json").read_text())
+    assert versions["sessions"][0]["resumed_from"]
+    stems = {path.stem for path in (half / "checkpoints").glob("*_0000002.safetensors")}
+    assert stems == {path.stem for path in handed.glob("*.safetensors")}

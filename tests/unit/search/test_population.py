@@ -12,6 +12,8 @@ pytest.importorskip("optuna")
 pytest.importorskip("ray")
 
 from warpzone.config import ConfigError
+from warpzone.run.lock import RunLock
+from warpzone.search import standing
 from warpzone.search.lineage import MEMBERS, write_population
 from warpzone.search.parameter import Parameter
 from warpzone.search.population import (
@@ -22,6 +24,7 @@ from warpzone.search.population import (
     draw,
     valid_draw,
 )
+from warpzone.search.standing import hold, read_standing
 
 PLAIN: dict[str, Any] = {"space": {"clip": {"low": 0.1, "high": 0.3}}}
 
@@ -56,6 +59,99 @@ def test_a_name_is_used_once(tmp_path: Path) -> None:
     (tmp_path / "x" / "population.json").write_text("{}")
     with pytest.raises(ConfigError, match="exists already"):
         check(order(tmp_path))
+
+
+def kept(made: PopulationOrder, **changes: Any) -> None:
+    """What a population writes down about itself."""
+    (made.folder / MEMBERS).mkdir(parents=True, exist_ok=True)
+    facts = {"members": 4, "exchange": 32, "space": made.space.identity(), **changes}
+    write_population(made.space, made.folder, facts)
+
+
+def test_only_the_same_population_goes_on(tmp_path: Path) -> None:
+    kept(order(tmp_path))
+    check(order(tmp_path))
+    # Who trains it, and how many take over, may change.
+    check(order(tmp_path, workers=1, quantile=0.5))
+    other = {"space": {**PLAIN["space"], "lr": {"low": 1e-4, "high": 1e-2}}}
+    with pytest.raises(ConfigError, match=r"is a population of another space \(lr differ\)"):
+        check(order(tmp_path, **other))
+    with pytest.raises(ConfigError, match="another space"):
+        check(order(tmp_path, fixed={"max_steps": 128}))
+    with pytest.raises(ConfigError, match="with --members 4; go on with that"):
+        check(order(tmp_path, members=5))
+    with pytest.raises(ConfigError, match="with --exchange 32; go on with that"):
+        check(order(tmp_path, exchange=64))
+
+
+def told(folder: Path, member: int, *rows: tuple[str, int, bool]) -> None:
+    """What a member wrote down: begun runs and values."""
+    lines, run = [], ""
+    for number, (event, step, done) in enumerate(rows):
+        begun = event == "begin"
+        run = f"member-{member:02d}-{number}" if begun else run
+        more: dict[str, Any] = {"parent": "x" if number else None} if begun else {}
+        more |= {} if begun else {"value": 1.0, "done": done}
+        settings = {"lr": number / 100}
+        lines.append({"event": event, "run": run, "step": step, "settings": settings, **more})
+    path = folder / MEMBERS / f"{member:02d}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+START, FIRST, SECOND = ("begin", 0, False), ("value", 32, False), ("value", 64, False)
+TAKEN, END = ("begin", 32, False), ("value", 96, True)
+
+
+@pytest.mark.parametrize(
+    ("members", "report", "finished"),
+    [
+        ([[], []], 0, False),
+        ([[START], []], 1, False),
+        # One is ahead: it reports again, the other trains.
+        ([[START, FIRST], [START]], 1, False),
+        # All have a value, nobody has gone on: they are to exchange.
+        ([[START, FIRST], [START, FIRST]], 1, False),
+        # A session that was repeated after a kill is one.
+        ([[START, FIRST, FIRST], [START, FIRST]], 1, False),
+        # It was decided who takes over from whom.
+        ([[START, FIRST], [START, FIRST, TAKEN]], 2, False),
+        ([[START, FIRST, SECOND], [START, FIRST]], 2, False),
+        ([[START, FIRST, SECOND, END], [START, FIRST, SECOND]], 3, False),
+        # One ended before its time.
+        ([[START, ("value", 40, True)], [START, FIRST, SECOND]], 2, False),
+        ([[START, FIRST, SECOND, END], [START, FIRST, TAKEN, END]], 1, True),
+    ],
+)
+def test_members_go_on_together(
+    tmp_path: Path, members: list[list[tuple[str, int, bool]]], report: int, finished: bool
+) -> None:
+    for number, rows in enumerate(members):
+        if rows:
+            told(tmp_path, number, *rows)
+    found = read_standing(tmp_path, len(members))
+    assert (found.report, found.finished) == (report, finished)
+    assert found.begun == any(members)
+    expected = [{"lr": (len(rows) - 1) / 100} if rows else None for rows in members]
+    assert list(found.settings) == expected
+
+
+def test_a_population_has_one_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = hold(tmp_path)
+    with pytest.raises(ConfigError, match="another process is training the population"):
+        hold(tmp_path)
+    first.close()
+    # A member of a killed one that does not end.
+    run = tmp_path / "member-00"
+    run.mkdir()
+    (run / "config.json").write_text("{}")
+    monkeypatch.setattr(standing, "GRACE", 0.0)
+    monkeypatch.setattr(standing, "LOOK", 0.0)
+    member = RunLock(run)
+    with pytest.raises(ConfigError, match="another process is training the run"):
+        hold(tmp_path)
+    member.close()
+    hold(tmp_path).close()
 
 
 @pytest.mark.parametrize(
