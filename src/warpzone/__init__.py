@@ -77,21 +77,20 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if home.startswith(_WITH_TORCH):
-        _prepare_torch()
+        _require_torch()
+        if name != "train":
+            from warpzone.rom.waiting import load_torch
+
+            load_torch()
     found = import_module(home)
     return found if name == "train" else getattr(found, name)
 
 
-def _prepare_torch() -> None:
-    import os
-    import sys
+def _require_torch() -> None:
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
         raise ImportError("agents need PyTorch; install it with: pip install 'warpzone[train]'")
-    if "torch" not in sys.modules:
-        # Read once, when PyTorch is loaded; `warpzone.cli.main` says why.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def __dir__() -> list[str]:

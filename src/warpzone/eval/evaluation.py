@@ -12,6 +12,7 @@ from warpzone.eval.loaded import LoadedAgent, load_agent
 from warpzone.eval.results import as_document
 from warpzone.eval.summary import StageSummary, overall, summarize
 from warpzone.eval.weights import RUNS
+from warpzone.rom.waiting import hushed
 
 
 class HasAgent(Protocol):
@@ -73,6 +74,7 @@ def evaluate(
     seed: int = 0,
     rom: str | None = None,
     runs_dir: str | os.PathLike[str] = RUNS,
+    quiet: bool = False,
 ) -> Evaluation:
     """Plays what `warpzone eval` plays: every stage from every start delay, one life each, with
     both policies. The same agent gives the same outcomes every time.
@@ -81,6 +83,7 @@ def evaluate(
     stages: `"1-1"`, `"1-1..2-4"`, `"all"` (default: what it was trained on).
     delays: frames without input before the agent takes over; 0 to 30 unless told otherwise.
     seed: of the sampled policy.
+    quiet: without the line on a terminal that says how long it has been playing.
     """
     for policy in policies:
         if policy not in POLICIES:
@@ -89,5 +92,6 @@ def evaluate(
         loaded = load_agent(agent, runs_dir=runs_dir)
     else:
         loaded = agent if isinstance(agent, LoadedAgent) else agent.agent
-    outcomes = loaded.evaluate(stages, delays=delays, policies=policies, seed=seed, rom=rom)
+    with hushed(quiet):
+        outcomes = loaded.evaluate(stages, delays=delays, policies=policies, seed=seed, rom=rom)
     return Evaluation(loaded, tuple(outcomes))

@@ -28,6 +28,7 @@ from warpzone.eval.policy import batch_size, decide_lanes
 from warpzone.eval.weights import RUNS, Found, find_agent
 from warpzone.model.memory import State
 from warpzone.rom import native
+from warpzone.rom.waiting import loading
 
 #: What lanes are told, as opposed to the vector that they are in.
 LANE_OPTIONS = tuple(field.name for field in fields(Options))
@@ -173,16 +174,18 @@ class LoadedAgent:
     ) -> list[Outcome]:
         """What `warpzone eval` plays: every stage from every start delay, one life each."""
         image = roms.find(rom or self.config.rom)
-        return evaluate(
-            self.network,
-            self.config,
-            image,
-            native.load(image),
-            stages=stages,
-            delays=delays,
-            policies=policies,
-            seed=seed,
-        )
+        program = native.load(image)
+        with loading("playing"):
+            return evaluate(
+                self.network,
+                self.config,
+                image,
+                program,
+                stages=stages,
+                delays=delays,
+                policies=policies,
+                seed=seed,
+            )
 
     def _begin(self, lanes: int) -> None:
         """Lanes of which nothing is known yet."""

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from warpzone import _engine
 from warpzone.rom import compiler, paths, trusted
+from warpzone.rom.waiting import loading
 
 if TYPE_CHECKING:
     from warpzone._engine import NativeProgram
@@ -263,8 +264,9 @@ def _build(rom: bytes, place: _Place, library: Path) -> None:
         _say(f"translating the ROM's program to native code, {_ONCE}")
         with tempfile.TemporaryDirectory(dir=library.parent, prefix=f".{library.stem}.") as name:
             source, product = Path(name) / "program.c", Path(name) / "program.so"
-            source.write_text(_engine.translate(rom))
-            used = compiler.compile_shared(source, product)
+            with loading("translating"):
+                source.write_text(_engine.translate(rom))
+                used = compiler.compile_shared(source, product)
             product.chmod(0o600)
             content = product.read_bytes()
             side_car = {

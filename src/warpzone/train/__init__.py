@@ -10,6 +10,11 @@ class _Callable(ModuleType):
     """`warpzone.train` is this package and the function of the same name."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from warpzone.rom.waiting import hushed, load_torch
+
+        with hushed(bool(kwargs.get("quiet"))):
+            # Its optimisers load the second, which takes as long again.
+            load_torch("torch._dynamo")
         from warpzone.train.api import train
 
         return train(*args, **kwargs)

@@ -99,6 +99,20 @@ def test_translating_is_announced_before_it_begins(
     assert len(heard) == 1
 
 
+def test_on_a_terminal_translating_shows_how_long_it_takes(
+    compiler: Path,
+    engine: object,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    native.load(b"rom")
+    announced, _, shown = capsys.readouterr().err.partition("\n")
+    assert announced.startswith("warpzone: translating the ROM's program")
+    assert shown.startswith("\r\x1b[Ktranslating · 0 s")
+    assert shown.endswith("\r\x1b[K")
+
+
 def test_nothing_is_announced_without_a_compiler(
     folders: Path,
     engine: object,
