@@ -113,7 +113,7 @@ def _actors(config: TrainConfig) -> Iterator[Refusal]:
     yield (
         config.actors > 1 and config.archive_share > 0,
         "--archive-share merges what all lanes found after every rollout, and several actors do "
-        "not wait for each other; use --actors 1",
+        "not wait for each other (only --curriculum is merged by the learner); use --actors 1",
     )
 
 

@@ -21,9 +21,9 @@ from warpzone.dist.remote import RemoteActor
 from warpzone.learn.learner import LearningError
 from warpzone.run.journal import say
 
-#: A reference to weights in the object store, the updates they have learned from, and the steps of the
-#: run by then.
-Weights = tuple[Any, int, int]
+#: A reference to weights in the object store, the updates they have learned from, the steps of the run
+#: by then, and the curriculum's statistics.
+Weights = tuple[Any, int, int, Mapping[str, Any]]
 #: Seconds in which actors start on a busy machine, or wait for room on a cluster.
 START = 300.0
 #: Seconds after which an idle actor is asked whether it is there.
@@ -157,11 +157,17 @@ class Crew:
             server.join(START)
 
     # --- what the learner does ------------------------------------------------------------------
-    def publish(self, weights: Mapping[str, Any], version: int, global_step: int) -> None:
+    def publish(
+        self,
+        weights: Mapping[str, Any],
+        version: int,
+        global_step: int,
+        curriculum: Mapping[str, Any],
+    ) -> None:
         """Puts new weights into the object store, once for all actors."""
         reference = ray.put(dict(weights))
         with self._changed:
-            self._weights = (reference, version, global_step)
+            self._weights = (reference, version, global_step, curriculum)
             self.queue.publish(version)
             self._changed.notify_all()
 

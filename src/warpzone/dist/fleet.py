@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from warpzone import _engine
 from warpzone.collect.collector import Collected
+from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import EpisodeLog, in_order
 from warpzone.collect.packing import pack
 from warpzone.collect.streams import generator
@@ -69,6 +70,8 @@ class FleetCollector:
             setbacks=config.end_on_setback,
             window=config.episode_window,
         )
+        #: Learns from the episodes of all actors, who get its statistics with the weights.
+        self._curriculum = Curriculum(config)
         #: What a resumed learner is to say.
         self.notes: list[str] = []
         self._landing = Landing(config.num_envs, run.device)
@@ -118,7 +121,7 @@ class FleetCollector:
         self.pulse.enter("collect")
         crew = self._begun()
         weights = {name: part.cpu().numpy() for name, part in tensors_of(self._agent).items()}
-        crew.publish(weights, version, self._global_step)
+        crew.publish(weights, version, self._global_step, self._curriculum.state_dict())
         return self._collected(crew, crew.take(self.pulse.beat), version)
 
     def _collected(self, crew: Crew, taken: list[Arrived[Parcel]], version: int) -> Collected:
@@ -126,7 +129,10 @@ class FleetCollector:
         tickets = [one.ticket for one in taken]
         for lanes, parcel in zip(self.groups, parcels, strict=True):
             lanes.info = parcel.info
-        self.episodes.count(in_order(parcel.ended for parcel in parcels))
+        ended = in_order(parcel.ended for parcel in parcels)
+        self.episodes.count(ended)
+        if self._curriculum.active or self.config.archive_share:
+            self._curriculum.learn(ended)
         lags = [version - ticket.version for ticket in tickets]
         tallied = self._tallies.add(
             [((t.actor, t.life), p.metrics) for t, p in zip(tickets, parcels, strict=True)]
@@ -134,6 +140,7 @@ class FleetCollector:
         summary = {
             **self.episodes.summary(),
             **tallied,
+            **(self._curriculum.metrics() if self._curriculum.active else {}),
             "lag_p50": float(statistics.median(lags)),
             "lag_max": max(lags),
             "actors_present": crew.queue.present,
@@ -161,11 +168,10 @@ class FleetCollector:
             sampling = generator(self.config.seed, "actions").get_state()
             return {"sampling": sampling, "episodes": self.episodes.state_dict()}
         whole = {**known, "episodes": self.episodes.state_dict()}
+        whole["guide"] = {**known["guide"], "curriculum": self._curriculum.state_dict()}
         if lanes:
             missing = {**own_lanes(known), "lanes": pack([b""] * self.groups[0].count)}
-            whole = joined(
-                whole, [missing if part is None else own_lanes(part) for part in parts]
-            )
+            whole = joined(whole, [missing if part is None else own_lanes(part) for part in parts])
         fleet = {
             "token": self._token,
             "waiting": waiting,
@@ -182,10 +188,14 @@ class FleetCollector:
         self._token = str(fleet.get("token", self._token))
         sums = {name: [0] * self.config.num_envs for name in ("returns", "steps")}
         self.episodes.load_state_dict({**state["episodes"], **sums})
+        if "guide" in state:
+            self._curriculum.load_state_dict(state["guide"]["curriculum"])
         crew = self._make_crew()
         reason = ""
         if crew.found == self.config.actors and self.config.max_lag:
-            self.notes.append(f"all {crew.found} actors are still there, and go on with their games")
+            self.notes.append(
+                f"all {crew.found} actors are still there, and go on with their games"
+            )
         else:
             reason = self._deal(crew, whole, fleet)
         if waiting := int(fleet.get("waiting", 0)):

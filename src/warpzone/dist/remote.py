@@ -92,12 +92,20 @@ class RemoteActor:
         """The learner is there, and asks whether this one is."""
         self._heard = time.monotonic()
 
-    def play(self, weights: Mapping[str, NDArray[Any]], version: int, global_step: int) -> Parcel:
-        """A rollout. weights: of the policy after so many updates, with its noise."""
+    def play(
+        self,
+        weights: Mapping[str, NDArray[Any]],
+        version: int,
+        global_step: int,
+        curriculum: Mapping[str, Any],
+    ) -> Parcel:
+        """A rollout. weights: of the policy after so many updates, with its noise; curriculum: what
+        the learner knows by then from the episodes of all actors."""
         self._heard = time.monotonic()
         if version != self._version:
             self._load(weights)
             self._version = version
+        self._collector.guide.curriculum.load_state_dict(curriculum)
         self._collector.prepare(global_step)
         collected = self._collector.play(version)
         self._heard = time.monotonic()

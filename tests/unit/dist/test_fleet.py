@@ -28,9 +28,11 @@ from ray.cluster_utils import Cluster as Machines
 from fleet_runs import fleet
 
 from warpzone.collect.collector import Collected
+from warpzone.collect.curriculum import Curriculum
 from warpzone.config import TrainConfig
 from warpzone.dist.crew import FleetError
 from warpzone.dist.fleet import FleetCollector
+from warpzone.dist.remote import RemoteActor, tensors_of
 from warpzone.observers.observer import ObservedRun, Observer
 from warpzone.run.reader import read_rows
 
@@ -105,6 +107,44 @@ def test_an_actor_without_lag_is_the_run_in_one_process(machines: Any, tmp_path:
         assert torch.equal(back["weights"][name], part), name
 
 
+@pytest.mark.limit(600)
+def test_several_actors_have_one_curriculum(machines: Any, tmp_path: Path) -> None:
+    """Statistics of all episodes, as one process has them; every actor plays by them."""
+    kind = {"stages": "1-1,1-2,4-1", "curriculum": "progress", "stagnation_limit": 2}
+    whole = alone(settings(tmp_path / "whole", **kind), updates=6)
+    config = settings(tmp_path / "actors", **kind, actors=2, max_lag=0)
+    first = fleet(config, updates=3, save=True)
+    second = fleet(config, updates=6)
+    assert first["episodes"] + second["episodes"] == whole["episodes"]
+    mine, yours = (one["state"]["collector"]["guide"]["curriculum"] for one in (second, whole))
+    assert mine == yours
+    assert sum(mine["episodes"]) == len(whole["episodes"]) > 2
+    names = [name for name in whole["rows"][0] if name.startswith("stage_share_")]
+    assert len(names) == 3
+    for row, expected in zip(first["rows"] + second["rows"], whole["rows"], strict=True):
+        assert {name: row[name] for name in names} == {name: expected[name] for name in names}
+
+
+def test_an_actor_plays_by_the_curriculum_of_all(tmp_path: Path) -> None:
+    config = settings(tmp_path, stages="1-1,1-2", curriculum="clear-rate", curriculum_floor=0.0)
+    known = Curriculum(config)
+    known.episodes[:2], known.clear_rate[:2] = (7, 9), (1.0, 0.0)
+    actor = RemoteActor()
+    threads = torch.get_num_threads()
+    actor.begin(config, (0, 2), 0, 1)
+    weights = {name: part.numpy() for name, part in tensors_of(actor._agent).items()}
+    stages: dict[int, list[int]] = {0: [], 1: []}
+    for version in range(16):
+        parcel = actor.play(weights, version, 0, known.state_dict())
+        for one in parcel.ended:
+            stages[one.lane].append(one.episode.stage)
+        assert actor._collector.guide.curriculum.episodes[1] >= 9
+    actor._groups.close()
+    torch.set_num_threads(threads)
+    # The first game of a lane had begun before it was told.
+    assert {stage for own in stages.values() for stage in own[1:]} == {1}
+
+
 def require_same(mine: Any, yours: Any, where: str = "") -> None:
     """A saved state is in another."""
     if isinstance(yours, dict):
@@ -153,7 +193,16 @@ def test_a_resumed_learner_finds_the_actors_of_one_that_was_killed(
     words = [
         *("--device", "cpu", "--num-envs", "4", "--groups", "2", "--rollout-steps", "8"),
         *("--minibatch", "16", "--epochs", "1", "--hidden-size", "16", "--algo", "vtrace"),
-        *("--size", "36", "--encoder-width", "0.125", "--stagnation-limit", "3", "--run-name", "one"),
+        *(
+            "--size",
+            "36",
+            "--encoder-width",
+            "0.125",
+            "--stagnation-limit",
+            "3",
+            "--run-name",
+            "one",
+        ),
         *("--checkpoint-interval", "1", "--eval-interval", "0", "--max-steps", "100000000"),
         *("--actors", "2", "--runs-dir", str(tmp_path), "--ray", machines.address, "--preset"),
         *("quick", "--max-time", "60"),
