@@ -60,6 +60,10 @@ class Ranks:
         """What `work` gives on rank 0; an error of it is raised on every rank."""
         return work()
 
+    def told_late(self, work: Callable[[], T]) -> T:
+        """The same for work that may take longer than ranks wait for each other."""
+        return work()
+
     def beside(self) -> Ranks:
         """The same ranks for another thread: exchanges of two threads must not mix."""
         return self

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from warpzone import _engine
 from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import Episode
 from warpzone.collect.lanes import LaneGroup, Lanes, lane_options
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.collect.search import LANES, Way, find_way
 from warpzone.config import TrainConfig
 from warpzone.env import machinery
@@ -84,10 +86,11 @@ class Practice:
 
 
 class Ways:
-    """The ways of all stages that need one."""
+    """The ways of all stages that need one. All ranks have the same ones: the first searches."""
 
-    def __init__(self, config: TrainConfig, groups: Lanes) -> None:
+    def __init__(self, config: TrainConfig, groups: Lanes, ranks: Ranks = ALONE) -> None:
         self.config = config
+        self._ranks = ranks
         self._rom, self._native = groups.rom, groups.native
         self.practices: dict[int, Practice] = {}
         self.searched_steps = 0
@@ -121,7 +124,8 @@ class Ways:
 
     def _search(self, stage: int, count: int, chances: NDArray[np.float64]) -> None:
         words = np.random.SeedSequence([self.config.seed, stage, count])
-        way, steps = find_way(
+        search = partial(
+            find_way,
             lane_options(self.config),
             self._rom,
             self._native,
@@ -131,6 +135,7 @@ class Ways:
             most_steps=self.config.search_steps,
             num_threads=machinery.threads(self.config.num_threads or None, LANES),
         )
+        way, steps = self._ranks.told_late(search)
         self.searched_steps += steps
         places = self._places(way) if way is not None else []
         if way is not None and places:

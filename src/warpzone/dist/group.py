@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -17,6 +18,8 @@ from warpzone.collect.ranks import RankLostError, Ranks
 
 T = TypeVar("T")
 
+#: How often ranks hear of one that works for all, as a share of the time for which they wait.
+OFTEN = 0.25
 #: Errors of rank 0 that the others hear of. Any other one ends rank 0, and then the rest.
 TOLD = (OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, MemoryError)
 
@@ -106,6 +109,18 @@ class GroupRanks(Ranks):
         result: T = answer[0]
         return result
 
+    def told_late(self, work: Callable[[], T]) -> T:
+        if not self.leads:
+            # Whatever is asked for here is done by rank 0.
+            while not self.told(bool):
+                pass
+            return self.told(work)
+        # A thread of its own, so that the others hear meanwhile that this rank is there.
+        doing = _Doing(work)
+        while not self.told(lambda: doing.over(self._timeout * OFTEN)):
+            pass
+        return self.told(doing.result)
+
     def beside(self) -> GroupRanks:
         other = GroupRanks(self._timeout, self.local_size, thread=self._new_group("gloo"))
         self._others.append(other)
@@ -124,6 +139,36 @@ class GroupRanks(Ranks):
         with _exchange(self._timeout):
             yield
         self._seconds += time.perf_counter() - began
+
+
+class _Doing(Generic[T]):
+    """Work in a thread, which ends with the process if nobody waits for it."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._results: list[T] = []
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="told late", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._results.append(self._work())
+        except TOLD as error:
+            self._error = error
+
+    def over(self, seconds: float) -> bool:
+        """Whether it has ended; waits so long for it."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def result(self) -> T:
+        """What it gave, or the error it ended with."""
+        if self._error is not None:
+            raise self._error
+        if not self._results:
+            raise RuntimeError("the work of rank 0 has failed; see above")
+        return self._results[0]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ from rank_pool import RankPool
 from rank_runs import alone, learned
 from tiny_runs import tiny
 
-from warpzone.collect.ranks import Ranks
+from warpzone.collect import ways
+from warpzone.collect.ranks import ALONE, Ranks
+from warpzone.collect.search import find_way
 from warpzone.config import ConfigError, TrainConfig
+from warpzone.dist.group import GroupRanks
 from warpzone.run.reader import read_rows
 
 UPDATES = 20
@@ -59,9 +63,7 @@ def settings(folder: Path, **changes: Any) -> TrainConfig:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_ranks_learn_what_one_process_learns(
-    pool: RankPool, tmp_path: Path, kind: str
-) -> None:
+def test_two_ranks_learn_what_one_process_learns(pool: RankPool, tmp_path: Path, kind: str) -> None:
     whole = alone(settings(tmp_path / "one", **KINDS[kind]))
     first, second = pool.call(learned, settings(tmp_path / "two", **KINDS[kind]))
     assert len(whole["rows"]) == UPDATES
@@ -86,6 +88,70 @@ def test_two_ranks_learn_what_one_process_learns(
             assert mine.get(name, 0) == pytest.approx(yours.get(name, 0), rel=1e-3, abs=1e-4), name
         assert "communication_time_share" in mine
         assert "communication_time_share" not in yours
+
+
+def searching(ranks: Ranks, config: TrainConfig) -> tuple[dict[str, Any], int]:
+    """A run whose stages are searched soon, and how often this rank did."""
+    searches = []
+
+    def counted(*words: Any, **named: Any) -> Any:
+        searches.append(named["stage"])
+        return find_way(*words, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ways, "EPISODES", 2)
+        patch.setattr(ways, "find_way", counted)
+        found = learned(ranks, config, updates=8) if ranks.grouped else alone(config, updates=8)
+    return found, len(searches)
+
+
+def test_one_rank_searches_for_all(pool: RankPool, tmp_path: Path) -> None:
+    kind = {**KINDS["guided"], "search_steps": 100_000, "scripted_sequence": ""}
+    whole, searches = searching(ALONE, settings(tmp_path / "one", **kind))
+    found = pool.call(searching, settings(tmp_path / "two", **kind))
+    assert [count for _, count in found] == [searches, 0]
+    assert searches > 0
+    for run, _ in found:
+        assert run["episodes"] == whole["episodes"]
+        guides = [one["state"]["collector"]["guide"]["ways"] for one in (run, whole)]
+        assert guides[0] == guides[1]
+    # Of a way that was found every rank has the places.
+    assert whole["rows"][-1]["searched_steps"] == found[0][0]["rows"][-1]["searched_steps"] > 0
+
+
+def test_ranks_wait_for_one_that_works_for_all(pool: RankPool) -> None:
+    """Longer than they wait for each other: they hear of it meanwhile."""
+    assert pool.call(late) == [("found", True), ("found", True)]
+    assert pool.call(failing) == ["nothing found", "nothing found"]
+
+
+def late(ranks: GroupRanks) -> tuple[str, bool]:
+    heard, enough = [], threading.Event()
+
+    class Counted(GroupRanks):
+        def told(self, work: Any) -> Any:
+            answer = super().told(work)
+            heard.append(answer)
+            if len(heard) > 3:
+                enough.set()
+            return answer
+
+    def work() -> str:
+        enough.wait()
+        return "found"
+
+    counted = Counted(120.0, 2)
+    counted._timeout = 0.01
+    return counted.told_late(work), heard[:4] == [False] * 4
+
+
+def failing(ranks: GroupRanks) -> str:
+    def work() -> str:
+        raise ValueError("nothing found")
+
+    with pytest.raises(ValueError, match="nothing found") as error:
+        ranks.told_late(work)
+    return str(error.value)
 
 
 def test_one_checkpoint_holds_all_ranks_and_goes_on_bit_by_bit(
