@@ -17,9 +17,9 @@ from types import TracebackType
 
 from warpzone.config import ConfigError
 
-#: What Ray reads when it is imported: no usage statistics, workers that get as much of the machine as
-#: any other process, and nothing that listens beyond the loopback address, which is what the last one
-#: means on Linux too.
+#: What Ray reads when it is imported: no usage statistics, workers that get as much of the machine
+#: as any other process, and nothing that listens beyond the loopback address, which is what the
+#: last one means on Linux too.
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_worker_niceness": "0",
@@ -170,7 +170,7 @@ def _greet(address: str) -> None:
     silence = f"no Ray cluster answers at the address of --ray within {ANSWER:g} s."
     try:
         socket.create_connection((host, int(port)), ANSWER).close()
-        subprocess.run(
+        subprocess.run(  # noqa: S603 (our own interpreter)
             [sys.executable, "-c", GREET],
             input=address.encode(),
             stdout=subprocess.DEVNULL,

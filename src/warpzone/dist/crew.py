@@ -1,5 +1,5 @@
-"""The actors of a run as the learner has them: a thread for each asks it for rollouts, one after the
-other, and puts another in its place when it is lost."""
+"""The actors of a run as the learner has them: a thread for each asks it for rollouts, one after
+the other, and puts another in its place when it is lost."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from warpzone.dist.remote import RemoteActor
 from warpzone.learn.learner import LearningError
 from warpzone.run.journal import say
 
-#: A reference to weights in the object store, the updates they have learned from, the steps of the run
-#: by then, and the curriculum's statistics.
+#: A reference to weights in the object store, the updates they have learned from, the steps of the
+#: run by then, and the curriculum's statistics.
 Weights = tuple[Any, int, int, Mapping[str, Any]]
 #: Seconds in which actors start on a busy machine, or wait for room on a cluster.
 START = 300.0
@@ -172,7 +172,7 @@ class Crew:
             self._changed.notify_all()
 
     def take(self, progress: Callable[[], None]) -> list[Arrived[Parcel]]:
-        """The rollouts of the next update; waits for them. progress: called whenever one arrives."""
+        """The rollouts of the next update; waits for them. progress: called when one arrives."""
         with self._changed:
             last, came = time.monotonic(), self.queue.came
             while not self.queue.ready():
@@ -197,8 +197,8 @@ class Crew:
                 raise FleetError(f"the thread of actor {number} has ended; see above")
 
     def states(self, *, lanes: bool) -> tuple[list[dict[str, Any] | None], int]:
-        """What a checkpoint holds of each actor, None of those that are being replaced, and how many
-        rollouts have arrived and are not part of it. Waits for the rollouts under way."""
+        """What a checkpoint holds of each actor, None of those that are being replaced, and how
+        many rollouts have arrived and are not part of it. Waits for the rollouts under way."""
         with self._rest():
             there = [self.queue.has(number) for number in range(self.config.actors)]
             calls = {

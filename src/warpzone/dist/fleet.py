@@ -154,8 +154,8 @@ class FleetCollector:
     # --- checkpoints ----------------------------------------------------------------------------
     def state_dict(self, *, lanes: bool = True) -> dict[str, Any]:
         """As one process with all lanes would save it; what differs between actors is beside it.
-        Rollouts that have arrived and were not learned from are left out, and so are the lanes of an
-        actor that is being replaced."""
+        Rollouts that have arrived and were not learned from are left out, and so are the lanes of
+        an actor that is being replaced."""
         try:
             parts, waiting = self._begun().states(lanes=lanes)
             known = next((part for part in parts if part is not None), None)
@@ -180,9 +180,9 @@ class FleetCollector:
         return {**whole, "fleet": fleet}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> str:
-        """Restores a saved state of actors or of one process. Returns why games start again, if they
-        do. Actors that are still there go on with theirs, unless they take turns with the learner:
-        then a resumed run repeats what the first one did."""
+        """Restores a saved state of actors or of one process. Returns why games start again, if
+        they do. Actors that are still there go on with theirs, unless they take turns with the
+        learner: then a resumed run repeats what the first one did."""
         whole = dict(state)
         fleet = whole.pop("fleet", {})
         self._token = str(fleet.get("token", self._token))

@@ -16,7 +16,8 @@ from warpzone.config import TrainConfig
 from warpzone.data.types import Rollout
 from warpzone.env.rewards import SHAPING_FIELDS
 
-#: Field of a rollout whose first dimension is the lane; in all others but the state it is the second.
+#: Field of a rollout whose first dimension is the lane; in all others but the state it is the
+#: second.
 BY_LANE = "last_value"
 
 

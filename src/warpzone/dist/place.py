@@ -80,10 +80,8 @@ def fitted(config: TrainConfig, place: Place) -> TrainConfig:
     """The configuration of a run with these ranks. ConfigError if they contradict it, or if it
     cannot be done by several ranks."""
     devices, nodes = place.local_size, place.size // place.local_size
-    if place.by != "fabric" and config.ranks > 1 and (config.devices, config.nodes) != (
-        devices,
-        nodes,
-    ):
+    same = (config.devices, config.nodes) == (devices, nodes)
+    if place.by != "fabric" and config.ranks > 1 and not same:
         raise ConfigError(
             f"--devices {config.devices} --nodes {config.nodes} are asked for, and {place.by} "
             f"started {devices} on each of {nodes}; leave them out"

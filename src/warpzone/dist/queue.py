@@ -1,15 +1,15 @@
-"""The queue between actors and the learner: who may begin a rollout, and which ones an update takes.
+"""The queue between actors and the learner: who may begin a rollout, and what an update takes.
 
-It only counts: no thread, no clock and no Ray is in here. Three promises hold whatever the speeds of
-actors and learner are, and whoever dies:
+It only counts: no thread, no clock and no Ray is in here. Three promises hold whatever the speeds
+of actors and learner are, and whoever dies:
 
-- **Lag.** An update takes no rollout whose weights are more than `most_lag` updates old, and throws none
-  away either. A rollout may begin only if the updates that may still take it have room for it; an update
-  waits for rollouts that a later one could not take.
-- **Order.** Every rollout that arrives is taken once, and those of one actor in the order in which it
-  played them.
-- **Memory.** An actor has at most `outstanding` rollouts that no update has taken, the one it is playing
-  included; more only if there are so few actors that no update could be filled otherwise.
+- **Lag.** An update takes no rollout whose weights are more than `most_lag` updates old, and throws
+  none away either. A rollout may begin only if the updates that may still take it have room for it;
+  an update waits for rollouts that a later one could not take.
+- **Order.** Every rollout that arrives is taken once, and those of one actor in the order in which
+  it played them.
+- **Memory.** An actor has at most `outstanding` rollouts that no update has taken, the one it is
+  playing included; more only if there are so few actors that no update could be filled otherwise.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ NEXT_LIFE = 1_000_003
 
 
 class Part(Ranks):
-    """An actor's part of the lanes. It waits for nobody: what other ranks would exchange is its own."""
+    """An actor's part of the lanes. It waits for nobody: what others would exchange is its own."""
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank = rank

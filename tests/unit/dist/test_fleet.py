@@ -1,5 +1,5 @@
-"""Actors on a real Ray: what they play is learned as if one process had played it, and a lost one is
-replaced. One Ray of two nodes serves all tests."""
+"""Actors on a real Ray: what they play is learned as if one process had played it, and a lost one
+is replaced. One Ray of two nodes serves all tests."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ from warpzone.dist.cluster import ENVIRONMENT, NAMESPACE, Cluster
 os.environ.update(ENVIRONMENT)
 ray = pytest.importorskip("ray")
 
-from ray.cluster_utils import Cluster as Machines
+from fleet_runs import fleet  # noqa: E402
+from ray.cluster_utils import Cluster as Machines  # noqa: E402
 
-from fleet_runs import fleet
-
-from warpzone.collect.collector import Collected
-from warpzone.collect.curriculum import Curriculum
-from warpzone.config import TrainConfig
-from warpzone.dist.crew import FleetError
-from warpzone.dist.fleet import FleetCollector
-from warpzone.dist.remote import RemoteActor, tensors_of
-from warpzone.observers.observer import ObservedRun, Observer
-from warpzone.run.reader import read_rows
+from warpzone.collect.collector import Collected  # noqa: E402
+from warpzone.collect.curriculum import Curriculum  # noqa: E402
+from warpzone.config import TrainConfig  # noqa: E402
+from warpzone.dist.crew import FleetError  # noqa: E402
+from warpzone.dist.fleet import FleetCollector  # noqa: E402
+from warpzone.dist.remote import RemoteActor, tensors_of  # noqa: E402
+from warpzone.observers.observer import ObservedRun, Observer  # noqa: E402
+from warpzone.run.reader import read_rows  # noqa: E402
 
 HERE, THERE = Cluster(remote=False), Cluster(remote=True)
 MACHINE = {"num_cpus": 2, "object_store_memory": 100 << 20}
@@ -52,8 +51,12 @@ def machines() -> Iterator[Any]:
 
 def settings(folder: Path, **changes: Any) -> TrainConfig:
     values: dict[str, Any] = {
-        **{"algo": "vtrace", "max_steps": 10_000, "checkpoint_minutes": 0.0, "run_name": "one"},
-        **{"resume": "auto", "rank_timeout": PATIENCE},
+        "algo": "vtrace",
+        "max_steps": 10_000,
+        "checkpoint_minutes": 0.0,
+        "run_name": "one",
+        "resume": "auto",
+        "rank_timeout": PATIENCE,
     }
     return tiny(runs_dir=str(folder), **{**values, **changes})
 
@@ -77,8 +80,14 @@ def actor_processes() -> list[psutil.Process]:
 
 #: Everything that an actor carries from one rollout to the next.
 KIND: dict[str, Any] = {
-    **{"memory": "gru", "noisy": True, "minibatch": 16, "normalize_advantages": True},
-    **{"stages": "1-1,1-2", "curriculum": "progress", "sticky": 0.2, "ema": 0.9},
+    "memory": "gru",
+    "noisy": True,
+    "minibatch": 16,
+    "normalize_advantages": True,
+    "stages": "1-1,1-2",
+    "curriculum": "progress",
+    "sticky": 0.2,
+    "ema": 0.9,
 }
 
 
@@ -217,7 +226,8 @@ def test_a_resumed_learner_finds_the_actors_of_one_that_was_killed(
         time.sleep(0.1)
     learner.kill()
     _, said = learner.communicate()
-    assert len(actors := actor_names()) == 2
+    actors = actor_names()
+    assert len(actors) == 2
     files = [path for path in (tmp_path / "one").rglob("*") if path.is_file()]
     assert not [path for path in files if machines.address.encode() in path.read_bytes()]
     assert machines.address not in said

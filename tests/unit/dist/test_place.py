@@ -85,7 +85,9 @@ def test_others_than_were_asked_for_are_refused() -> None:
 
 
 def test_lanes_must_divide_among_the_ranks_that_were_started() -> None:
-    with pytest.raises(ConfigError, match="16 lanes do not divide into 2 groups on each of 3 ranks"):
+    with pytest.raises(
+        ConfigError, match="16 lanes do not divide into 2 groups on each of 3 ranks"
+    ):
         fitted(config(), Place("torchrun", 0, 3, 0, 3))
 
 

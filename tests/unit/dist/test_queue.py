@@ -1,4 +1,5 @@
-"""The queue between actors and learner: single promises, random events, and hours of simulated time."""
+"""The queue between actors and learner: single promises, random events, hours of simulated
+time."""
 
 from __future__ import annotations
 
