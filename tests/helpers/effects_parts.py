@@ -158,6 +158,18 @@ def shares(**changes: Any) -> list[float]:
     return [float(value) for value in curriculum.weights()]
 
 
+def imitated(*, shown: bool = True, **changes: Any) -> dict[str, str]:
+    """The weights after an update from a rollout whose forced steps a search showed, or did not."""
+    config = config_of(**changes)
+    agent = make_agent(config)
+    toy = ToyLanes(config.num_envs, config.frame_stack, agent.spec.actions, picture=config.picture)
+    rollout, _ = toy.rollout(config.rollout_steps)
+    rollout = rollout._replace(shown=rollout.forced & shown)
+    assert rollout.forced.any()
+    Learner(config, agent, CPU).update(rollout, 0.0)
+    return digests(agent.state_dict())
+
+
 # --- what stands beside a run ---------------------------------------------------------------------
 def sinks(**changes: Any) -> str:
     """What is refused where no sink's package is installed."""

@@ -17,6 +17,7 @@ TOLERANCE = 0.02
 STATISTICS = {
     "loss_policy": "policy",
     "loss_value": "value",
+    "loss_imitation": "imitation",
     "entropy": "entropy",
     "approx_kl": "kl",
     "clip_fraction": "clipped",

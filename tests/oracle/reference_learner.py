@@ -127,10 +127,10 @@ class ReferenceLearner:
         """One optimiser step, with the whole gradient clipped to its largest norm."""
         self.agent.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
+        # Where every step is forced the policy's head has no part in the sum: its gradient is zero.
         gradients = {
-            name: weight.grad.double()
+            name: torch.zeros_like(weight).double() if weight.grad is None else weight.grad.double()
             for name, weight in self.agent.named_parameters()
-            if weight.grad is not None
         }
         self.norm = math.sqrt(sum(float((part**2).sum()) for part in gradients.values()))
         factor = min(1.0, self.config.clip_grad / (self.norm + 1e-6))
@@ -279,7 +279,9 @@ class ReferenceLearner:
                 name: getattr(kept, name).half().float()
                 for name in ("values", "final_value", "rewards")
             }
-            self.segments.append(Segment(kept._replace(**halved), self.largest))
+            # What a search showed is imitated when it is played, and not again.
+            shown = torch.zeros_like(kept.shown)
+            self.segments.append(Segment(kept._replace(**halved, shown=shown), self.largest))
         pushes = self.updates + 1
         if pushes % config.per_sample_interval or len(self.segments) < config.per_segments:
             return
@@ -385,4 +387,5 @@ def sample_of(
         advantage=float(advantages[t, column]),
         target=float(targets[t, column]),
         free=not bool(rollout.forced[t, lane]),
+        shown=bool(rollout.shown[t, lane]),
     )

@@ -32,6 +32,8 @@ class Sample:
     free: bool
     #: The importance weight of a replayed segment.
     weight: float = 1.0
+    #: Whether the policy imitates the action.
+    shown: bool = False
 
     @property
     def log_pi(self) -> Tensor:
@@ -50,14 +52,15 @@ class Losses:
     total: Tensor
     policy: float
     value: float
+    imitation: float
     entropy: float
     kl: float
     clipped: float
 
 
 def losses(samples: list[Sample], config: TrainConfig, bonus: float) -> Losses:
-    """L = L_policy + c_value L_value - c_entropy H. The policy learns from its own choices only;
-    values learn from every step."""
+    """L = L_policy + c_value L_value - c_entropy H + c_imitation L_imitation. The policy learns
+    from its own choices, and imitates those that were shown; values learn from every step."""
     free = [sample for sample in samples if sample.free]
     scale, shift = 1.0, 0.0
     if config.normalize_advantages and free:
@@ -84,11 +87,14 @@ def losses(samples: list[Sample], config: TrainConfig, bonus: float) -> Losses:
         sample.weight * 0.5 * (sample.value.double() - sample.target) ** 2 for sample in samples
     )
     value = sum(errors, torch.zeros((), dtype=torch.float64)) / len(samples)
-    total = policy + config.value_coef * value - bonus * entropy
+    unlikely = (-sample.log_pi for sample in samples if sample.shown)
+    imitation = sum(unlikely, torch.zeros((), dtype=torch.float64)) / len(samples)
+    total = policy + config.value_coef * value - bonus * entropy + config.imitation * imitation
     return Losses(
         total,
         float(policy.detach()),
         float(value.detach()),
+        float(imitation.detach()),
         float(entropy.detach()),
         sum(kls) / count,
         sum(outside) / count,
@@ -109,9 +115,7 @@ class AdamW:
     def step(self, gradients: Mapping[str, Tensor], rate: float) -> None:
         self.steps += 1
         for name, weight in self.agent.named_parameters():
-            gradient = gradients.get(name)
-            if gradient is None:
-                continue
+            gradient = gradients[name]
             zero = torch.zeros_like(gradient)
             first, second = self.moments.get(name, (zero, zero))
             first = BETAS[0] * first + (1 - BETAS[0]) * gradient

@@ -67,6 +67,7 @@ class ToyLanes:
         self.rows = rows
         logits = self.floats(length, lanes, self.actions)
         chosen = torch.from_numpy(actions)
+        forced = self.rng.random((length, lanes)) < 0.1
         rollout = Rollout(
             frames=torch.from_numpy(np.stack([np.stack(history) for history in rows], 1)),
             age=torch.tensor(ages),
@@ -80,7 +81,8 @@ class ToyLanes:
             rewards=self.floats(length, lanes),
             terminated=torch.from_numpy(np.stack(flags["terminated"])),
             truncated=torch.from_numpy(np.stack(flags["truncated"])),
-            forced=torch.from_numpy(self.rng.random((length, lanes)) < 0.1),
+            forced=torch.from_numpy(forced),
+            shown=torch.from_numpy(forced & (self.rng.random((length, lanes)) < 0.5)),
             state=state,
         )
         return rollout, np.stack(seen)
@@ -123,6 +125,8 @@ def cut(rollout: Rollout, lane: int, start: int, end: int) -> Rollout:
         terminated=one.terminated[steps],
         truncated=one.truncated[steps],
         forced=one.forced[steps],
+        # Replayed segments are not imitated.
+        shown=torch.zeros_like(one.forced[steps]),
         state=(),
     )
 

@@ -25,6 +25,7 @@ NUMBERS = {
     "value_coef": st.sampled_from([0.1, 2.0]),
     "entropy": st.sampled_from([0.1, 0.4]),
     "entropy_final": st.sampled_from([0.05, 0.7]),
+    "imitation": st.sampled_from([0.2, 1.5]),
     "rho_clip": st.sampled_from([0.4, 1.7]),
     "c_clip": st.sampled_from([0.5, 1.4]),
     "lr": st.sampled_from([3e-3, 1e-2]),
@@ -115,7 +116,8 @@ def rollouts_of(config: TrainConfig, agent: Agent, count: int) -> list[Rollout]:
         rollout, _ = toy.rollout(STEPS, state)
         forced = torch.rand(rollout.forced.shape, generator=random) < 0.25
         log_prob = torch.where(forced, 0.0, rollout.log_prob)
-        made.append(rollout._replace(forced=forced, log_prob=log_prob))
+        shown = forced & (torch.rand(forced.shape, generator=random) < 0.6)
+        made.append(rollout._replace(forced=forced, shown=shown, log_prob=log_prob))
     return made
 
 

@@ -13,6 +13,7 @@ from warpzone.algo.losses import (
     Moments,
     PolicyLoss,
     entropy_of,
+    imitation_loss,
     masked_mean,
     normalised,
     value_loss,
@@ -46,6 +47,8 @@ class Batch(NamedTuple):
     old_log_prob: Tensor
     #: bool: the policy chose the action, and learns from it.
     free: Tensor
+    #: bool: a search chose it, and the policy may imitate it.
+    shown: Tensor
     #: What `prepare` made of these steps; None where it prepares nothing.
     returns: Returns | None = None
     #: Rewards and ends, with the values of the network that learns; of whole lanes only.
@@ -77,6 +80,7 @@ class Losses(NamedTuple):
     total: Tensor
     policy: Tensor
     value: Tensor
+    imitation: Tensor
     entropy: Tensor
     approx_kl: Tensor
     clip_fraction: Tensor
@@ -117,13 +121,17 @@ class Algorithm(ABC):
     def combined(
         self, batch: Batch, policy: PolicyLoss, targets: Tensor, entropy_bonus: Tensor
     ) -> Losses:
-        """An actor-critic's sum: policy loss, squared error of the values, bonus for entropy."""
+        """An actor-critic's sum: policy loss, squared error of the values, bonus for entropy, and
+        where a search showed the way the log-probability of what it did."""
         value = value_loss(batch.values, targets, weights=batch.weights, count=batch.all_steps)
         entropy = masked_mean(entropy_of(batch.logits), batch.free, batch.weights, batch.all_free)
+        imitation = imitation_loss(batch.log_prob, batch.shown, count=batch.all_steps)
+        total = policy.loss + self.config.value_coef * value - entropy_bonus * entropy
         return Losses(
-            total=policy.loss + self.config.value_coef * value - entropy_bonus * entropy,
+            total=total + self.config.imitation * imitation,
             policy=policy.loss.detach(),
             value=value.detach(),
+            imitation=imitation.detach(),
             entropy=entropy.detach(),
             approx_kl=policy.approx_kl,
             clip_fraction=policy.clip_fraction,

@@ -138,3 +138,9 @@ def value_loss(
 ) -> Tensor:
     """Half the squared error, forced steps included: values are learned from what happened."""
     return masked_mean(0.5 * (values - targets).square(), None, weights, count)
+
+
+def imitation_loss(log_prob: Tensor, shown: Tensor, *, count: Tensor | int | None = None) -> Tensor:
+    """-log pi of what was shown. A mean over all steps, so that it weighs as much as there is to
+    imitate."""
+    return -kept(log_prob, shown).sum() / (shown.numel() if count is None else count)

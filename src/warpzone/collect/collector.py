@@ -245,14 +245,16 @@ class Collector:
         """Where a script pressed the buttons, its action replaces the policy's choice. Where an
         episode ended, `info` is that of the next one."""
         store, group, ended = turn.store, turn.group, turn.ended
-        columns = [COLUMN["forced"], COLUMN["buttons"]]
-        forced = group.info[:, columns[0]] != 0
+        columns = [COLUMN["forced"], COLUMN["buttons"], COLUMN["restart"]]
+        rows = group.info[:, columns]
         if ended.any():
-            forced[ended] = group.final_info[ended, columns[0]] != 0
+            rows[ended] = group.final_info[ended][:, columns]
+        forced, buttons, restart = rows[:, 0] != 0, rows[:, 1], rows[:, 2]
         store.forced[step, group.lanes] = torch.from_numpy(forced)
+        shown = forced & self.guide.ways.teaches(restart)
+        store.shown[step, group.lanes] = torch.from_numpy(shown)
         if not forced.any():
             return
-        buttons = np.where(ended, group.final_info[:, columns[1]], group.info[:, columns[1]])
         lanes = torch.from_numpy(np.flatnonzero(forced)).to(self.device)
         actions = torch.from_numpy(self._action_of[buttons[forced]]).to(self.device)
         turn.actor.action[lanes] = actions
@@ -261,9 +263,9 @@ class Collector:
 
     def _rollout(self, store: Store, state: list[tuple[Tensor, ...]]) -> Rollout:
         with self.clock.time("copy"):
-            host = (store.rewards, store.terminated, store.truncated, store.forced, store.age)
-            rewards, terminated, truncated, forced, age = (
-                part.to(self.device, non_blocking=True) for part in host
+            host = (store.rewards, store.terminated, store.truncated, store.forced, store.shown)
+            rewards, terminated, truncated, forced, shown, age = (
+                part.to(self.device, non_blocking=True) for part in (*host, store.age)
             )
         with self.clock.time("inference"):
             self._cuts.settle(store, age)
@@ -282,6 +284,7 @@ class Collector:
                 terminated=terminated,
                 truncated=truncated & ~terminated,
                 forced=forced,
+                shown=shown,
                 state=tuple(torch.cat(parts) for parts in zip(*state, strict=True)),
             )
 

@@ -32,4 +32,5 @@ class Store:
         self.terminated = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
         self.truncated = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
         self.forced = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
+        self.shown = torch.zeros((steps, lanes), dtype=torch.bool, pin_memory=pinned)
         self.age = torch.zeros((steps + 1, lanes), dtype=torch.int64, pin_memory=pinned)

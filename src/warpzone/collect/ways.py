@@ -3,7 +3,9 @@
 A stage that no episode clears from its start gives the policy nothing to repeat. A search finds one
 way through it; episodes then begin at places along that way. Those near the flag clear first; most
 practice goes where about half of the attempts do, and that place moves towards the start (after
-Salimans and Chen 2018). Nothing tells the policy which buttons the search pressed.
+Salimans and Chen 2018). An episode first repeats what the search did just before its place: the
+policy imitates these steps (`--imitation`) as long as it fails alone from where they begin. Without
+that, practice stops at a fork where every attempt takes the wrong turn.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from warpzone.env.stages import stage_name
 
 #: The numbers of these places in the engine begin here; the archive's own are lower.
 FIRST_PLACE = 1 << 22
-#: Steps between two places.
+#: Steps between two places, and those before a place that are shown at most.
 STRIDE = 4
+SHOWN = 32
 #: Episodes from a stage's start, none of which cleared it, before a search; and the clear rate from
 #: which on a way is no longer needed.
 EPISODES = 400
@@ -44,6 +47,8 @@ TIMES = 3.0
 #: attempts of so many neighbours on either side.
 DECAY = 0.97
 NEIGHBOURS = 2
+#: What is shown is imitated while fewer attempts than this clear from where it begins.
+TAUGHT = 0.2
 #: Chance to be drawn that is left to a place where nothing or everything clears.
 LEAST_WEIGHT = 0.02
 
@@ -54,7 +59,7 @@ class Practice:
 
     way: Way
     first: int
-    #: Lane and the buttons of the steps that follow, which fill the frame stack.
+    #: A lane before the place, and the buttons that lead there, which fill frame stack and memory.
     places: list[tuple[bytes, bytes]] = field(repr=False)
     attempts: NDArray[np.float64]
     clears: NDArray[np.float64]
@@ -78,6 +83,11 @@ class Practice:
         chances = self.chances()
         return np.maximum(LEAST_WEIGHT, 4.0 * chances * (1.0 - chances))
 
+    def taught(self) -> NDArray[np.bool_]:
+        """Of each place, whether the policy imitates what leads there."""
+        begin = np.maximum(np.arange(len(self.places)) - SHOWN // STRIDE, 0)
+        return self.chances()[begin] < TAUGHT
+
     @property
     def mastered(self) -> float:
         """The share of the way, counted from its end, from which most attempts clear."""
@@ -98,6 +108,8 @@ class Ways:
         self._searches: dict[int, tuple[int, int]] = {}
         self._next = FIRST_PLACE
         self._given: set[int] = set()
+        #: By number from FIRST_PLACE on: whether the policy imitates what leads to the place.
+        self._taught = np.zeros(0, np.bool_)
 
     def learn(self, ended: Iterable[Episode]) -> None:
         """Counts the episodes that began on a way."""
@@ -145,7 +157,8 @@ class Ways:
             self._next += size
 
     def _places(self, way: Way) -> list[tuple[bytes, bytes]]:
-        """Plays the way in a lane like those of the run; empty if it does not end at the flag."""
+        """Plays the way in a lane like those of the run; empty if it does not end at the flag.
+        Place number i is the lane after (i + 1) * STRIDE steps."""
         options = replace(lane_options(self.config), stages=[[stage_name(way.stage)]])
         vector = options.make_vector(
             self._rom, 1, autoreset=_engine.Autoreset.SAME_STEP, native=self._native
@@ -155,23 +168,27 @@ class Ways:
         last = np.zeros_like(obs), np.zeros_like(info)
         reward, ends = np.zeros(1, np.float32), np.zeros((2, 1), np.bool_)
         table, skip = action_table(self.config.actions).masks, self.config.frame_skip
-        warm_up = self.config.frame_stack - 1
-        found: list[tuple[bytes, bytes]] = []
+        saved: list[bytes] = []
         try:
             vector.seed([way.seed])
             vector.reset(None, obs, info)
             for step, action in enumerate(way.actions):
-                if step % STRIDE == 0 and step + warm_up < len(way.actions):
-                    follow = way.actions[step : step + warm_up]
-                    masks = b"".join(table[one : one + 1] * skip for one in follow)
-                    found.append((vector.save(0), masks))
+                if step % STRIDE == 0:
+                    saved.append(vector.save(0))
                 chosen = np.array([action])
                 vector.step(chosen, obs, reward, ends[0], ends[1], info, *last)
                 if ends.any() and step + 1 < len(way.actions):
                     return []
         finally:
             vector.close()
-        return found if ends[0, 0] and last[1][0, COLUMN["flag_get"]] else []
+        if not (ends[0, 0] and last[1][0, COLUMN["flag_get"]]):
+            return []
+        places = []
+        for end in range(STRIDE, len(way.actions), STRIDE):
+            begin = max(0, end - SHOWN)
+            buttons = (table[one : one + 1] for one in way.actions[begin:end])
+            places.append((saved[begin // STRIDE], b"".join(mask * skip for mask in buttons)))
+        return places
 
     def shares(self, room: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of each stage's episodes that begin inside it. room: how much of each is still
@@ -199,6 +216,18 @@ class Ways:
                 else:
                     group.vector.add_restart(number, state, masks, weight)
         self._given = set(wanted)
+        self._taught = np.zeros(self._next - FIRST_PLACE, np.bool_)
+        for practice in self.practices.values():
+            begin = practice.first - FIRST_PLACE
+            self._taught[begin : begin + len(practice.places)] = practice.taught()
+
+    def teaches(self, restarts: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether forced steps of episodes that began at these restart points are imitated."""
+        number = restarts - FIRST_PLACE
+        known = (number >= 0) & (number < len(self._taught))
+        found = np.zeros(len(restarts), np.bool_)
+        found[known] = self._taught[number[known]]
+        return found
 
     def metrics(self) -> dict[str, float]:
         """How many ways are practised, how much of them is mastered, and what searches cost."""

@@ -64,6 +64,8 @@ class AlgorithmConfig:
     """Entropy bonus at the start."""
     entropy_final: Annotated[float, AtLeast(0)] = 0.0
     """Entropy bonus at the end."""
+    imitation: Annotated[float, AtLeast(0)] = 0.0
+    """Weight of imitating what a search showed (--search-steps); 0 does not."""
     rho_clip: Annotated[float, Above(0)] = 1.0
     """V-trace's clip of the importance weights (rho)."""
     c_clip: Annotated[float, Above(0)] = 1.0

@@ -43,6 +43,8 @@ class Rollout(NamedTuple):
     truncated: Tensor
     #: bool [T, B]: the action was not the policy's choice; the policy does not learn from it.
     forced: Tensor
+    #: bool [T, B]: forced, by a way that a search found; the policy may imitate it.
+    shown: Tensor
     #: Memory before step 0.
     state: State
 

@@ -95,6 +95,7 @@ class StepBatches:
             values=values,
             old_log_prob=self._rollout.log_prob[place],
             free=self.free(index),
+            shown=self._rollout.shown[place],
             returns=self.returns(index),
         )
 
@@ -142,6 +143,7 @@ class LaneBatches:
             values=values,
             old_log_prob=part.log_prob,
             free=~part.forced,
+            shown=part.shown,
             returns=self.returns(index),
             steps=steps_of(part)._replace(values=values.detach(), last_value=last.detach()),
             weights=None if self._weights is None else self._weights[index],

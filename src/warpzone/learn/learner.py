@@ -36,6 +36,7 @@ STATISTICS = (
     "loss_total",
     "loss_policy",
     "loss_value",
+    "loss_imitation",
     "entropy",
     "approx_kl",
     "clip_fraction",

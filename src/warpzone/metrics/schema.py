@@ -56,9 +56,10 @@ FIELDS: tuple[Field, ...] = (
     ),
     *_group(
         "loss",
-        ("loss_total", "Policy loss + value loss x `--value-coef` - entropy x bonus; mean of the update's minibatches.", "Null (not finite), or growing for many updates."),
+        ("loss_total", "Policy loss + value loss x `--value-coef` - entropy x bonus + imitation loss x `--imitation`; mean of the update's minibatches.", "Null (not finite), or growing for many updates."),
         ("loss_policy", "Policy loss.", "Far from 0 (beyond 1)."),
         ("loss_value", "Value loss.", "Grows without end: lower `--lr`, or rewards are too large."),
+        ("loss_imitation", "How unlikely the policy finds what a search showed (-log of the probability), summed over these steps and divided by all.", "Stays up while `forced_share` is above 0: nothing is learned from the way."),
         ("entropy", "Entropy of the policy in nats; a uniform policy has ln(actions).", "Stays at ln(actions): nothing is learned. Falls to 0 early: exploration is over."),
         ("entropy_bonus", "Weight of the entropy in the loss, schedule and adaptive factor included.", ""),
         ("approx_kl", "How far the policy moved in the update (KL).", "Above about 0.05 for long: steps are too large."),

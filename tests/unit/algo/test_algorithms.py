@@ -73,6 +73,7 @@ def steps(count: int, **changes: object) -> Batch:
         values=numbers,
         old_log_prob=torch.full((count,), 0.5).log(),
         free=torch.ones(count, dtype=torch.bool),
+        shown=torch.arange(count) % 3 == 0,
         returns=Returns(targets=numbers + 1.0, advantages=numbers),
     )
     return batch._replace(**changes)  # type: ignore[arg-type]

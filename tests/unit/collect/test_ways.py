@@ -22,7 +22,9 @@ from warpzone.collect.ways import (
     FIRST_PLACE,
     LEARNED,
     LEAST_WEIGHT,
+    SHOWN,
     STRIDE,
+    TAUGHT,
     Practice,
 )
 from warpzone.config import ConfigError
@@ -108,7 +110,7 @@ def test_episodes_begin_along_the_way_as_weighed(searched: Collector) -> None:
     """With no moment in the archive, eight of ten episodes of the maze begin on the way; those
     lanes go on as the way did."""
     practice = searched.guide.ways.practices[MAZE]
-    assert len(practice.places) == (len(practice.way.actions) - 3 + STRIDE - 1) // STRIDE
+    assert len(practice.places) == (len(practice.way.actions) - 1) // STRIDE
     middle = practice.first + len(practice.places) // 2
     searched.guide.ways.learn([episode(MAZE, "flag", middle), episode(MAZE, "death", middle)] * 30)
     searched.prepare(0)
@@ -196,6 +198,48 @@ def test_attempts_are_forgotten_and_neighbours_looked_at() -> None:
     assert one.weights().tolist() == pytest.approx([1.0] * 2 + [LEAST_WEIGHT] * 5 + [1.0] * 2)
 
 
+def test_what_the_policy_can_do_alone_is_not_imitated() -> None:
+    """Attempts clear from place 20 on. What leads to a place begins 8 places before it."""
+    one, before = practice(), SHOWN // STRIDE
+    for _ in range(40):
+        for index in range(len(one.places)):
+            one.count(FIRST_PLACE + index, index >= 20)
+    hopeless = one.chances() < TAUGHT
+    assert hopeless[:18].all()
+    assert not hopeless[20:].any()
+    assert one.taught().tolist() == [True] * before + hopeless[:-before].tolist()
+    # Who has not tried yet may be able to.
+    assert not practice().taught().any()
+
+
+def test_only_forced_steps_before_taught_places_are_shown(searched: Collector) -> None:
+    collector = make(rollout_steps=8)
+    guide = collector.guide
+    guide.ways.load_state_dict(searched.guide.ways.state_dict())
+    one = guide.ways.practices[MAZE]
+    size, middle = len(one.places), len(one.places) // 2
+    one.attempts[:], one.clears[:] = 30.0, 0.0
+    one.clears[middle:] = 30.0
+    taught = one.taught()
+    assert 0 < taught.sum() < size
+    numbers = np.array([0, 7, FIRST_PLACE - 1, one.first + size, 1 << 24], np.int32)
+    assert not guide.ways.teaches(np.append(numbers, np.int32(one.first))).any()
+    guide.ways.apply(collector.groups, {})
+    assert not guide.ways.teaches(numbers).any()
+    places = np.arange(one.first, one.first + size, dtype=np.int32)
+    assert guide.ways.teaches(places).tolist() == taught.tolist()
+    shown, hidden = 0, 0
+    for update in range(90):
+        collector.prepare(update * collector.config.steps_per_update)
+        rollout = collector.collect()
+        assert not (rollout.shown & ~rollout.forced).any()
+        shown += int(rollout.shown.sum())
+        hidden += int((rollout.forced & ~rollout.shown).sum())
+    assert shown > 0
+    assert hidden > 0
+    collector.close()
+
+
 def test_only_episodes_that_began_on_the_way_count() -> None:
     collector = make()
     found = collector.guide.ways
@@ -217,7 +261,7 @@ def test_only_episodes_that_began_on_the_way_count() -> None:
 
 
 def test_lanes_that_begin_on_the_way_are_where_it_was(searched: Collector) -> None:
-    """Also in the steps that fill the stack of frames, whatever their actions are."""
+    """From the first step that is shown to the place, whatever their actions are."""
     one = searched.guide.ways.practices[MAZE]
     options = replace(lane_options(searched.config), stages=[["4-4"]])
     image = rom.find(None)
@@ -244,10 +288,15 @@ def test_lanes_that_begin_on_the_way_are_where_it_was(searched: Collector) -> No
         begun.add_restart(1, state, masks, 1.0)
         begun.set_restart_share(1.0)
         begun.reset(None, obs, info)
-        assert np.array_equal(obs, shown[index * STRIDE])
-        for later in range(1, searched.config.frame_stack):
+        end = (index + 1) * STRIDE
+        begin = max(0, end - SHOWN)
+        assert np.array_equal(obs, shown[begin])
+        for later in range(begin + 1, end + 1):
             step(begun, 0)
-            assert np.array_equal(obs, shown[index * STRIDE + later])
+            assert info[0, COLUMN["forced"]]
+            assert np.array_equal(obs, shown[later])
+        step(begun, 0)
+        assert not info[0, COLUMN["forced"]]
         begun.remove_restart(1)
     played.close()
     begun.close()

@@ -146,6 +146,7 @@ ALGORITHM = {
     "value_coef": to(0.1, WEIGHTS),
     "entropy": to(0.5, WEIGHTS),
     "entropy_final": to(0.5, WEIGHTS),
+    "imitation": to(0.5, parts.imitated).unless(shown=False),
     "rho_clip": to(0.5, WEIGHTS, **VTRACE).unless(algo="ppo"),
     "c_clip": to(0.5, WEIGHTS, **VTRACE).unless(algo="ppo"),
 }

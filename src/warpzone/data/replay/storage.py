@@ -155,6 +155,8 @@ class SegmentStorage:
             values[name] = values[name].float()
         for name in ("actions", "previous_actions", "age"):
             values[name] = values[name].long()
+        # What a search showed is imitated when it is played; later, the way may be mastered.
+        values["shown"] = torch.zeros_like(values["forced"])
         parts = [f"state{index}" for index in range(len(self.spec.state))]
         state = tuple(self._arrays[name].index_select(0, slots) for name in parts)
         return Rollout(**values, state=state)
@@ -194,7 +196,7 @@ def _cut(rollout: Rollout, start: int, length: int, state: State) -> dict[str, T
     values = {
         name: value[start : start + rows.get(name, length)].transpose(0, 1)
         for name, value in zip(rollout._fields, rollout, strict=True)
-        if isinstance(value, Tensor) and name != "last_value"
+        if isinstance(value, Tensor) and name not in ("last_value", "shown")
     }
     ends = start + length == rollout.length
     values["last_value"] = rollout.last_value if ends else rollout.values[start + length]
