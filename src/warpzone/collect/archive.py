@@ -11,7 +11,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,13 @@ class Candidate:
     x: int
 
 
+class Lasted(NamedTuple):
+    """A candidate whose episode survived, and the buttons of the steps that followed."""
+
+    found: Candidate
+    masks: bytes
+
+
 class Archive:
     """One moment for each cell of each map, with the results of its episodes. All ranks have the
     same one: what their lanes found is merged."""
@@ -147,14 +154,20 @@ class Archive:
         """After a rollout. ages: steps each lane of the run is into its episode; actions: what the
         lanes did in the rollout's first steps, as many as the stack has frames, [stack, B];
         groups: this rank's."""
-        seen = np.bincount(actions.ravel(), minlength=len(self._masks))
-        self._counts = PRESSED_DECAY * self._counts + seen
-        self._admit(ages, actions, ended)
+        self.count(actions)
+        self.keep(self.lasting(ages, actions, ended))
         self._candidates = _merged(self._ranks.gather(self._find(groups, ages)))
 
-    def _admit(
+    def count(self, actions: NDArray[np.int64]) -> None:
+        """Counts what was pressed."""
+        seen = np.bincount(actions.ravel(), minlength=len(self._masks))
+        self._counts = PRESSED_DECAY * self._counts + seen
+
+    def lasting(
         self, ages: NDArray[np.int64], actions: NDArray[np.int64], ended: Sequence[Episode]
-    ) -> None:
+    ) -> list[Lasted]:
+        """The candidates that become moments; `look` says what the arrays are."""
+        lasted = []
         first = {episode.lane: episode for episode in reversed(ended)}
         for found in self._candidates:
             goes_on = ages[found.lane] == found.age + self.config.rollout_steps
@@ -163,11 +176,17 @@ class Archive:
             cleared = cleared and over is not None and over.steps >= found.age + self._warm_up
             if not (goes_on or cleared):
                 continue
+            taken = actions[: self._warm_up, found.lane]
+            masks = b"".join(self._masks[a : a + 1] * self.config.frame_skip for a in taken)
+            lasted.append(Lasted(found, masks))
+        return lasted
+
+    def keep(self, lasted: Iterable[Lasted]) -> None:
+        """New moments, in the place of older ones."""
+        for found, masks in lasted:
             known = self._places.get(found.key)
             if known is not None:
                 self._forget(known)
-            taken = actions[: self._warm_up, found.lane]
-            masks = b"".join(self._masks[a : a + 1] * self.config.frame_skip for a in taken)
             self._add(Moment(self._next, found.key, found.state, masks, found.x))
             self._next += 1
         self._shrink()
@@ -216,7 +235,12 @@ class Archive:
 
     def clear(self) -> None:
         """Drops every moment, but keeps the counters."""
-        self.moments, self._places, self._candidates = {}, {}, []
+        self.clear_moments()
+        self._candidates = []
+
+    def clear_moments(self) -> None:
+        """Drops every moment, and keeps what may become one."""
+        self.moments, self._places = {}, {}
 
     # --- what lanes get -------------------------------------------------------------------------
     def apply(self, groups: Sequence[LaneGroup]) -> None:

@@ -30,6 +30,9 @@ from warpzone.model.agent import Agent
 from warpzone.model.cpu import acting_threads, computing_with
 from warpzone.run.timing import Clock
 
+#: Of a reason why games start again: the archive does not fit either.
+ARCHIVE_EMPTY = "; the archive starts empty"
+
 
 class Collected(NamedTuple):
     """A rollout with everything about its collection, so that the next one can be in progress."""
@@ -119,6 +122,11 @@ class Collector:
 
     def _pairs(self) -> list[tuple[LaneGroup, Actor]]:
         return list(zip(self.groups, self.actors, strict=True))
+
+    @property
+    def ages(self) -> NDArray[np.int64]:
+        """Steps each of this rank's lanes is into its episode."""
+        return self._age
 
     def prepare(self, global_step: int) -> None:
         """Before a rollout that starts after so many steps of the run."""
@@ -328,7 +336,7 @@ class Collector:
         self.episodes.load_state_dict({**state["episodes"], **sums})
         if "guide" in state:
             fits = self.guide.load_state_dict(state["guide"], anew=bool(reason))
-            reason += "" if fits else "; the archive starts empty"
+            reason += "" if fits else ARCHIVE_EMPTY
         return reason
 
     @torch.no_grad()

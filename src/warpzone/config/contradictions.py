@@ -111,9 +111,9 @@ def _actors(config: TrainConfig) -> Iterator[Refusal]:
         f"--actors play the native engine, not --backend {config.backend}",
     )
     yield (
-        config.actors > 1 and config.archive_share > 0,
-        "--archive-share merges what all lanes found after every rollout, and several actors do "
-        "not wait for each other (only --curriculum is merged by the learner); use --actors 1",
+        config.actors > 1 and config.search_steps > 0,
+        "--search-steps counts attempts along a way after every rollout, and several actors do not "
+        "wait for each other; use --actors 1",
     )
 
 

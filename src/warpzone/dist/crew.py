@@ -15,6 +15,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskErro
 import warpzone
 from warpzone.config import TrainConfig
 from warpzone.dist.cluster import NAMESPACE, Cluster
+from warpzone.dist.moments import Told
 from warpzone.dist.parcels import Parcel
 from warpzone.dist.queue import Arrived, RolloutQueue, Ticket
 from warpzone.dist.remote import RemoteActor
@@ -22,8 +23,8 @@ from warpzone.learn.learner import LearningError
 from warpzone.run.journal import say
 
 #: A reference to weights in the object store, the updates they have learned from, the steps of the
-#: run by then, and the curriculum's statistics.
-Weights = tuple[Any, int, int, Mapping[str, Any]]
+#: run by then, and a reference to what the learner knows from all episodes.
+Weights = tuple[Any, int, int, Any]
 #: Seconds in which actors start on a busy machine, or wait for room on a cluster.
 START = 300.0
 #: Seconds after which an idle actor is asked whether it is there.
@@ -162,12 +163,12 @@ class Crew:
         weights: Mapping[str, Any],
         version: int,
         global_step: int,
-        curriculum: Mapping[str, Any],
+        told: Told,
     ) -> None:
         """Puts new weights into the object store, once for all actors."""
-        reference = ray.put(dict(weights))
+        references = ray.put(dict(weights)), ray.put(told)
         with self._changed:
-            self._weights = (reference, version, global_step, curriculum)
+            self._weights = (references[0], version, global_step, references[1])
             self.queue.publish(version)
             self._changed.notify_all()
 
@@ -196,13 +197,14 @@ class Crew:
             if not server.is_alive():
                 raise FleetError(f"the thread of actor {number} has ended; see above")
 
-    def states(self, *, lanes: bool) -> tuple[list[dict[str, Any] | None], int]:
+    def states(self, told: Told, *, lanes: bool) -> tuple[list[dict[str, Any] | None], int]:
         """What a checkpoint holds of each actor, None of those that are being replaced, and how
         many rollouts have arrived and are not part of it. Waits for the rollouts under way."""
         with self._rest():
+            reference = ray.put(told)
             there = [self.queue.has(number) for number in range(self.config.actors)]
             calls = {
-                number: self._handles[number].state.remote(lanes=lanes)
+                number: self._handles[number].state.remote(reference, lanes=lanes)
                 for number, present in enumerate(there)
                 if present
             }

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import ray
 import torch
 from numpy.typing import NDArray
 
 from warpzone import _engine
-from warpzone.collect.collector import Collected
+from warpzone.collect.collector import ARCHIVE_EMPTY, Collected
 from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import EpisodeLog, in_order
 from warpzone.collect.packing import pack
 from warpzone.collect.streams import generator
 from warpzone.dist.cluster import Cluster
 from warpzone.dist.crew import Crew, FleetError
+from warpzone.dist.moments import LearnersArchive, Told
 from warpzone.dist.parcels import Landing, Parcel, Tallies, mean_owners
 from warpzone.dist.queue import Arrived
 from warpzone.dist.remote import tensors_of
@@ -54,6 +56,14 @@ class FleetLanes(list[SeenLanes]):
         return []
 
 
+@dataclass(frozen=True)
+class FleetGuide:
+    """What observers see of how the run explores."""
+
+    curriculum: Curriculum
+    archive: LearnersArchive
+
+
 class FleetCollector:
     """Weights to the actors, rollouts from them. They go on playing while the learner learns."""
 
@@ -70,8 +80,10 @@ class FleetCollector:
             setbacks=config.end_on_setback,
             window=config.episode_window,
         )
-        #: Learns from the episodes of all actors, who get its statistics with the weights.
+        #: They learn from the episodes of all actors, who get what they know with the weights.
         self._curriculum = Curriculum(config)
+        self._archive = LearnersArchive(config)
+        self.guide = FleetGuide(self._curriculum, self._archive)
         #: What a resumed learner is to say.
         self.notes: list[str] = []
         self._landing = Landing(config.num_envs, run.device)
@@ -121,7 +133,7 @@ class FleetCollector:
         self.pulse.enter("collect")
         crew = self._begun()
         weights = {name: part.cpu().numpy() for name, part in tensors_of(self._agent).items()}
-        crew.publish(weights, version, self._global_step, self._curriculum.state_dict())
+        crew.publish(weights, version, self._global_step, self._told())
         return self._collected(crew, crew.take(self.pulse.beat), version)
 
     def _collected(self, crew: Crew, taken: list[Arrived[Parcel]], version: int) -> Collected:
@@ -133,6 +145,8 @@ class FleetCollector:
         self.episodes.count(ended)
         if self._curriculum.active or self.config.archive_share:
             self._curriculum.learn(ended)
+        if self.config.archive_share:
+            self._archive.take(parcels, ended)
         lags = [version - ticket.version for ticket in tickets]
         tallied = self._tallies.add(
             [((t.actor, t.life), p.metrics) for t, p in zip(tickets, parcels, strict=True)]
@@ -141,6 +155,7 @@ class FleetCollector:
             **self.episodes.summary(),
             **tallied,
             **(self._curriculum.metrics() if self._curriculum.active else {}),
+            **(self._archive.metrics() if self.config.archive_share else {}),
             "lag_p50": float(statistics.median(lags)),
             "lag_max": max(lags),
             "actors_present": crew.queue.present,
@@ -151,13 +166,16 @@ class FleetCollector:
         oldest = min(ticket.version for ticket in tickets)
         return Collected(rollout, oldest, mean_owners(parcels), self.episodes.take(), summary)
 
+    def _told(self) -> Told:
+        return self._archive.told(self._curriculum, ray.put)
+
     # --- checkpoints ----------------------------------------------------------------------------
     def state_dict(self, *, lanes: bool = True) -> dict[str, Any]:
         """As one process with all lanes would save it; what differs between actors is beside it.
         Rollouts that have arrived and were not learned from are left out, and so are the lanes of
         an actor that is being replaced."""
         try:
-            parts, waiting = self._begun().states(lanes=lanes)
+            parts, waiting = self._begun().states(self._told(), lanes=lanes)
             known = next((part for part in parts if part is not None), None)
             if known is None:
                 raise FleetError("no actor is there")
@@ -168,7 +186,13 @@ class FleetCollector:
             sampling = generator(self.config.seed, "actions").get_state()
             return {"sampling": sampling, "episodes": self.episodes.state_dict()}
         whole = {**known, "episodes": self.episodes.state_dict()}
-        whole["guide"] = {**known["guide"], "curriculum": self._curriculum.state_dict()}
+        whole["guide"] = {
+            **known["guide"],
+            "curriculum": self._curriculum.state_dict(),
+            "archive": self._archive.saved(
+                [part["guide"]["archive"] for part in parts if part is not None]
+            ),
+        }
         if lanes:
             missing = {**own_lanes(known), "lanes": pack([b""] * self.groups[0].count)}
             whole = joined(whole, [missing if part is None else own_lanes(part) for part in parts])
@@ -190,6 +214,8 @@ class FleetCollector:
         self.episodes.load_state_dict({**state["episodes"], **sums})
         if "guide" in state:
             self._curriculum.load_state_dict(state["guide"]["curriculum"])
+            if self.config.archive_share:
+                self._archive.load_state_dict(state["guide"]["archive"])
         crew = self._make_crew()
         reason = ""
         if crew.found == self.config.actors and self.config.max_lag:
@@ -210,6 +236,8 @@ class FleetCollector:
             self.notes.append(f"the lanes of {len(own)} actors are dealt anew to {count}")
         own = own if len(own) == count else [{}] * count
         reasons = [reason for reason in crew.load(whole, own) if reason]
+        if any(ARCHIVE_EMPTY in reason for reason in reasons):
+            self._archive.clear()
         if 0 < len(reasons) < count:
             again = f"the games of {len(reasons)} of {count} actors start again"
             self.notes.append(f"{again}: {reasons[0]}")

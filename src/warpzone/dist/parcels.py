@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from warpzone.collect.archive import Lasted
 from warpzone.collect.episodes import Ended
 from warpzone.collect.guide import FAILURES
 from warpzone.config import TrainConfig
@@ -33,6 +34,8 @@ class Parcel(NamedTuple):
     metrics: dict[str, float]
     #: Where the lanes are: their infos after the last step.
     info: NDArray[np.int32]
+    #: What it has found for the archive.
+    lasted: Sequence[Lasted] = ()
 
 
 def pack_rollout(rollout: Rollout) -> tuple[dict[str, NDArray[Any]], tuple[NDArray[Any], ...]]:

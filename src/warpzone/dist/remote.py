@@ -17,6 +17,7 @@ from warpzone.collect.collector import Collector, News
 from warpzone.collect.lanes import make_groups
 from warpzone.collect.ranks import Ranks
 from warpzone.config import TrainConfig
+from warpzone.dist.moments import ActorsArchive, Told, guide_of
 from warpzone.dist.parcels import Parcel, pack_rollout
 from warpzone.env.actions import action_table
 from warpzone.model.own import make_agent
@@ -77,6 +78,8 @@ class RemoteActor:
         self._agent = make_agent(self._config, len(action_table(config.actions).masks))
         self._groups = make_groups(self._config, image, native.load(image), CPU, self._part)
         self._collector = Collector(self._config, self._agent, self._groups, CPU, self._part)
+        self._archive = ActorsArchive(self._config, self._part)
+        self._collector.guide.archive = self._archive
         self._version = -1
         return warpzone.__version__
 
@@ -97,15 +100,15 @@ class RemoteActor:
         weights: Mapping[str, NDArray[Any]],
         version: int,
         global_step: int,
-        curriculum: Mapping[str, Any],
+        told: Told,
     ) -> Parcel:
-        """A rollout. weights: of the policy after so many updates, with its noise; curriculum: what
-        the learner knows by then from the episodes of all actors."""
+        """A rollout. weights: of the policy after so many updates, with its noise; told: what the
+        learner knows by then from the episodes of all actors."""
         self._heard = time.monotonic()
         if version != self._version:
             self._load(weights)
             self._version = version
-        self._collector.guide.curriculum.load_state_dict(curriculum)
+        self._follow(told)
         self._collector.prepare(global_step)
         collected = self._collector.play(version)
         self._heard = time.monotonic()
@@ -117,23 +120,41 @@ class RemoteActor:
             ended=self._part.news.ended if self._part.news is not None else [],
             metrics=self._collector.guide.metrics(),
             info=torch.cat([torch.from_numpy(group.info) for group in self._groups]).numpy(),
+            lasted=self._archive.lasted,
         )
+
+    def _follow(self, told: Told) -> None:
+        """Explores by what all actors have found."""
+        self._collector.guide.curriculum.load_state_dict(told.curriculum)
+        if self._config.archive_share:
+            self._archive.follow(told, _get, self._groups, self._collector.ages)
 
     @torch.no_grad()
     def _load(self, weights: Mapping[str, NDArray[Any]]) -> None:
         for name, place in tensors_of(self._agent).items():
             place.numpy()[...] = weights[name]
 
-    def state(self, *, lanes: bool) -> dict[str, Any]:
-        """What a checkpoint holds of it."""
+    def state(self, told: Told | None, *, lanes: bool) -> dict[str, Any]:
+        """What a checkpoint holds of it. told: what the learner knows by now."""
         self._heard = time.monotonic()
+        if told is not None:
+            self._follow(told)
         return self._collector.state_dict(lanes=lanes)
 
     def load(self, whole: Mapping[str, Any], own: Mapping[str, Any]) -> str:
         """Goes on from the lanes of a checkpoint, of which it takes its own; `own` replaces what is
         not by lane. Returns why its games start again, if they do."""
         self._heard = time.monotonic()
-        return self._collector.load_state_dict({**whole, **own})
+        guide = guide_of(whole.get("guide", {}), own.get("guide", {}))
+        state = {**whole, **own, **({"guide": guide} if guide else {})}
+        return self._collector.load_state_dict(state)
+
+
+def _get(references: list[Any]) -> list[Any]:
+    import ray
+
+    found: list[Any] = ray.get(references) if references else []
+    return found
 
 
 def tensors_of(agent: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -3,6 +3,7 @@ is replaced. One Ray of two nodes serves all tests."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -31,7 +32,9 @@ from warpzone.collect.curriculum import Curriculum  # noqa: E402
 from warpzone.config import TrainConfig  # noqa: E402
 from warpzone.dist.crew import FleetError  # noqa: E402
 from warpzone.dist.fleet import FleetCollector  # noqa: E402
+from warpzone.dist.moments import LearnersArchive  # noqa: E402
 from warpzone.dist.remote import RemoteActor, tensors_of  # noqa: E402
+from warpzone.observers.archive import ArchiveObserver  # noqa: E402
 from warpzone.observers.observer import ObservedRun, Observer  # noqa: E402
 from warpzone.run.reader import read_rows  # noqa: E402
 
@@ -91,14 +94,28 @@ KIND: dict[str, Any] = {
 }
 
 
+#: The same for the archive, in games that come further.
+ARCHIVE: dict[str, Any] = {
+    "archive_share": 0.9,
+    "archive_cell": 16,
+    "archive_explore": 0.3,
+    "scripted_sequence": "RIGHT+B:16",
+    "scripted_share": 1.0,
+}
+
+
 @pytest.mark.limit(600)
-def test_an_actor_without_lag_is_the_run_in_one_process(machines: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [KIND, ARCHIVE], ids=["curriculum", "archive"])
+def test_an_actor_without_lag_is_the_run_in_one_process(
+    machines: Any, tmp_path: Path, kind: dict[str, Any]
+) -> None:
     """Bit by bit, over a checkpoint, from which a run in one process goes on as well."""
-    whole = alone(settings(tmp_path / "whole", **KIND), updates=6)
-    config = settings(tmp_path / "actor", **KIND, actors=1, max_lag=0)
-    first = fleet(config, updates=3, save=True)
+    half = 3 if kind is KIND else 14
+    whole = alone(settings(tmp_path / "whole", **kind), updates=2 * half)
+    config = settings(tmp_path / "actor", **kind, actors=1, max_lag=0)
+    first = fleet(config, updates=half, save=True)
     assert first["notes"] == []
-    second = fleet(config, updates=6, save=True)
+    second = fleet(config, updates=2 * half, save=True)
     assert second["notes"] == []
     assert torch.equal(torch.cat([first["actions"], second["actions"]]), whole["actions"])
     assert first["episodes"] + second["episodes"] == whole["episodes"] != []
@@ -110,8 +127,11 @@ def test_an_actor_without_lag_is_the_run_in_one_process(machines: Any, tmp_path:
         for name, value in yours.items():
             if "time" not in name and "sec" not in name and name != "eta":
                 assert mine[name] == value, name
-    back = alone(settings(tmp_path / "actor", **KIND), updates=7)
-    further = alone(settings(tmp_path / "whole", **KIND), updates=7)
+    if kind is ARCHIVE:
+        assert first["rows"][-1]["archive_size"] > 1
+        assert second["rows"][-1]["archive_episodes"] > first["rows"][-1]["archive_episodes"] > 0
+    back = alone(settings(tmp_path / "actor", **kind), updates=2 * half + 1)
+    further = alone(settings(tmp_path / "whole", **kind), updates=2 * half + 1)
     for name, part in further["weights"].items():
         assert torch.equal(back["weights"][name], part), name
 
@@ -134,17 +154,42 @@ def test_several_actors_have_one_curriculum(machines: Any, tmp_path: Path) -> No
         assert {name: row[name] for name in names} == {name: expected[name] for name in names}
 
 
+@pytest.mark.limit(600)
+def test_several_actors_have_one_archive(
+    machines: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All begin at its moments; the checkpoint is that of any run."""
+    monkeypatch.setattr("warpzone.observers.archive.INTERVAL", 0.0)
+    config = settings(tmp_path, **ARCHIVE, actors=2, max_lag=0)
+    seen = fleet(config, updates=32, save=True, watch=lambda made: ArchiveObserver())
+    assert seen["rows"][-1]["archive_size"] > 1
+    restarted = [lane for lane, *_, restart in seen["episodes"] if restart]
+    assert {lane // 2 for lane in restarted} == {0, 1}
+    assert seen["rows"][-1]["archive_episodes"] == len(restarted)
+    places = json.loads((seen["folder"] / "archive.json").read_text())["moments"]
+    assert len(places) == seen["rows"][-1]["archive_size"]
+    saved = seen["state"]["collector"]["guide"]["archive"]
+    assert len(saved["numbers"]) == len(places)
+    # The moments are saved once, not with every actor.
+    for own in seen["state"]["collector"]["fleet"]["actors"]:
+        assert own["guide"]["archive"]["numbers"] == []
+    back = alone(settings(tmp_path, **ARCHIVE), updates=33)
+    assert not [note for note in back["notes"] if "start" in note]
+    assert back["rows"][0]["archive_episodes"] >= seen["rows"][-1]["archive_episodes"]
+
+
 def test_an_actor_plays_by_the_curriculum_of_all(tmp_path: Path) -> None:
     config = settings(tmp_path, stages="1-1,1-2", curriculum="clear-rate", curriculum_floor=0.0)
     known = Curriculum(config)
     known.episodes[:2], known.clear_rate[:2] = (7, 9), (1.0, 0.0)
+    told = LearnersArchive(config).told(known, lambda body: body)
     actor = RemoteActor()
     threads = torch.get_num_threads()
     actor.begin(config, (0, 2), 0, 1)
     weights = {name: part.numpy() for name, part in tensors_of(actor._agent).items()}
     stages: dict[int, list[int]] = {0: [], 1: []}
     for version in range(16):
-        parcel = actor.play(weights, version, 0, known.state_dict())
+        parcel = actor.play(weights, version, 0, told)
         for one in parcel.ended:
             stages[one.lane].append(one.episode.stage)
         assert actor._collector.guide.curriculum.episodes[1] >= 9

@@ -124,7 +124,7 @@ class Crew:
     def __init__(self, states: list[Any]) -> None:
         self._states = states
 
-    def states(self, *, lanes: bool) -> tuple[list[Any], int]:
+    def states(self, told: Any, *, lanes: bool) -> tuple[list[Any], int]:
         return self._states, 1
 
 
