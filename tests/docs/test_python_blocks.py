@@ -6,7 +6,6 @@ file -->` names the test that runs it, `<!-- not run: reason -->` is for the res
 
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,10 @@ from typing import Any
 import gymnasium
 import pytest
 import torch
-from examples import files_in
 from markdown_pages import ROOT, Block, all_pages, blocks, is_chinese
+from small_world import enter, shrink, trained
 from tiny_runs import tiny
 
-from warpzone.env import outside
-from warpzone.eval import evaluate as protocol
 from warpzone.train import api
 
 PAGES = [name for name in all_pages() if re.match(r"README\.md|docs/|examples/", name)]
@@ -36,35 +33,18 @@ SMALL = (
 )
 
 
-def own_modules() -> list[str]:
-    return [name.removesuffix(".py") for name in files_in("plug-ins.md")]
-
-
 @pytest.fixture
 def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A folder with the plug-ins of the guide, and training that is over at once."""
-    for name, text in files_in("plug-ins.md").items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(outside, "agreed_folder", lambda: tmp_path / "agreed")
-    monkeypatch.setattr(outside, "_agreed", set[str]())
-    monkeypatch.setattr(outside, "_loaded", {})
-    for name in own_modules():
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    enter(tmp_path, monkeypatch)
+    shrink(monkeypatch)
     small = {name: getattr(tiny(), name) for name in SMALL}
-    whole_train, whole_evaluate = api.train, protocol.evaluate
+    whole = api.train
 
     def train(*args: Any, **fields: Any) -> Any:
-        return whole_train(*args, **{**fields, **small}, quiet=True)
-
-    def evaluate(*args: Any, **fields: Any) -> Any:
-        return whole_evaluate(*args, **{**fields, "delays": (0,)})
+        return whole(*args, **{**fields, **small}, quiet=True)
 
     monkeypatch.setattr(api, "train", train)
-    monkeypatch.setattr("warpzone.train.evaluator.evaluate", evaluate)
-    monkeypatch.setattr("warpzone.eval.loaded.evaluate", evaluate)
-    monkeypatch.setattr("warpzone.eval.loaded.DELAYS", (0,))
-    monkeypatch.setattr(protocol, "STUCK_AFTER", 20)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -74,11 +54,7 @@ def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run that examples call runs/NAME."""
-    folder = tmp_path_factory.mktemp("example")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protocol, "STUCK_AFTER", 20)
-        config = tiny(runs_dir=str(folder), run_name="NAME")
-        return api.train(config, quiet=True).folder
+    return trained(tmp_path_factory.mktemp("example"), "NAME")
 
 
 def run_blocks(found: list[Block]) -> None:
