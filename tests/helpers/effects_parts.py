@@ -162,7 +162,9 @@ def imitated(*, shown: bool = True, **changes: Any) -> dict[str, str]:
     """The weights after an update from a rollout whose forced steps a search showed, or did not."""
     config = config_of(**changes)
     agent = make_agent(config)
-    toy = ToyLanes(config.num_envs, config.frame_stack, agent.spec.actions, picture=config.picture)
+    toy = ToyLanes(
+        config.num_envs, config.frame_stack, agent.spec.actions, seed=1, picture=config.picture
+    )
     rollout, _ = toy.rollout(config.rollout_steps)
     rollout = rollout._replace(shown=rollout.forced & shown)
     assert rollout.forced.any()

@@ -32,9 +32,10 @@ from warpzone.env.stages import stage_name
 
 #: The numbers of these places in the engine begin here; the archive's own are lower.
 FIRST_PLACE = 1 << 22
-#: Steps between two places, and those before a place that are shown at most.
+#: Steps between two places, and those before a place that are shown, in turn. Of one length, the
+#: policy's memory would tell what is shown from what it plays itself by the time since the start.
 STRIDE = 4
-SHOWN = 32
+SHOWN = (4, 16, 64, 8, 32)
 #: Episodes from a stage's start, none of which cleared it, before a search; and the clear rate from
 #: which on a way is no longer needed.
 EPISODES = 400
@@ -51,6 +52,12 @@ NEIGHBOURS = 2
 TAUGHT = 0.2
 #: Chance to be drawn that is left to a place where nothing or everything clears.
 LEAST_WEIGHT = 0.02
+
+
+def shown_from(index: int) -> int:
+    """The step of the way at which an episode from this place begins; place number i is
+    (i + 1) * STRIDE steps after the start."""
+    return max(0, (index + 1) * STRIDE - SHOWN[index % len(SHOWN)])
 
 
 @dataclass
@@ -85,8 +92,11 @@ class Practice:
 
     def taught(self) -> NDArray[np.bool_]:
         """Of each place, whether the policy imitates what leads there."""
-        begin = np.maximum(np.arange(len(self.places)) - SHOWN // STRIDE, 0)
-        return self.chances()[begin] < TAUGHT
+        begin = np.array([shown_from(index) // STRIDE - 1 for index in range(len(self.places))])
+        # Not of neighbours: a fork lies between two places.
+        chances = (self.clears + 1.0) / (self.attempts + 2.0)
+        taught: NDArray[np.bool_] = chances[np.maximum(begin, 0)] < TAUGHT
+        return taught
 
     @property
     def mastered(self) -> float:
@@ -157,8 +167,7 @@ class Ways:
             self._next += size
 
     def _places(self, way: Way) -> list[tuple[bytes, bytes]]:
-        """Plays the way in a lane like those of the run; empty if it does not end at the flag.
-        Place number i is the lane after (i + 1) * STRIDE steps."""
+        """Plays the way in a lane like those of the run; empty if it does not end at the flag."""
         options = replace(lane_options(self.config), stages=[[stage_name(way.stage)]])
         vector = options.make_vector(
             self._rom, 1, autoreset=_engine.Autoreset.SAME_STEP, native=self._native
@@ -185,7 +194,7 @@ class Ways:
             return []
         places = []
         for end in range(STRIDE, len(way.actions), STRIDE):
-            begin = max(0, end - SHOWN)
+            begin = shown_from(end // STRIDE - 1)
             buttons = (table[one : one + 1] for one in way.actions[begin:end])
             places.append((saved[begin // STRIDE], b"".join(mask * skip for mask in buttons)))
         return places
