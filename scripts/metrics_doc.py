@@ -34,7 +34,7 @@ TAIL = """## Other files of a run
 
 | file | one line for each | fields |
 |---|---|---|
-| `episodes.jsonl` | finished episode | `lane`, `stage` (0 is 1-1, 31 is 8-4, -1 the whole game), `start_delay` (frames), `episode_return`, `steps`, `furthest_x`, `reason` (`flag`, `death`, `setback`, `timeout`, `stagnation`), `restart` (the moment of the archive it began at, 0 the start of the stage), `global_step` |
+| `episodes.jsonl` | finished episode | `lane`, `stage` (0 is 1-1, 31 is 8-4, -1 the whole game), `start_delay` (frames), `episode_return`, `steps`, `furthest_x`, `reason` (`flag`, `death`, `setback`, `timeout`, `stagnation`), `restart` (the moment of the archive it began at, 0 the start of the stage, 2147483647 its halfway page), `global_step` |
 | `evals.jsonl` | evaluated start | `global_step`, `seconds`, `stage`, `policy`, `start_delay`, `cleared`, `furthest_x`, `steps`, `reason` and more |
 | `heartbeat.jsonl` | `--heartbeat-interval` seconds | `timestamp`, `component`, `phase` (`start`, `collect`, `learn`, `eval`, `checkpoint`, `pause`, and at the end `done` or `interrupt`), `update`, `global_step`, `updates_per_sec`, `steps_per_sec` (over the last 8 lines), `idle_seconds` (since the last step or optimiser step), `message` (the last hint or warning); of the process `proc_cpu_percent` (since the line before), `proc_mem_rss_mb`, `proc_threads`, `proc_children`, `proc_fds`; `gpu_*` as the monitor last saw them; and with `--actors` `lag_p50`, `lag_max`, `actors_present` and `actors_lost` of the newest update |
 | `env.jsonl` | environment of another back-end that is made, ready or lost | `timestamp`, `kind`, `text`, `env`, `of`, `seconds`, `pid`, `global_step` |

@@ -23,6 +23,11 @@ void bind_choices(nb::module_& m) {
       .value("PROGRESS", RewardKind::kProgress)
       .value("SHAPED", RewardKind::kShaped);
   nb::enum_<Timing>(m, "Timing").value("VBLANK", Timing::kVblank).value("NES_PY", Timing::kNesPy);
+  nb::enum_<StartPower>(m, "StartPower")
+      .value("SMALL", StartPower::kSmall)
+      .value("BIG", StartPower::kBig)
+      .value("FIRE", StartPower::kFire)
+      .value("ANY", StartPower::kAny);
   nb::enum_<Autoreset>(m, "Autoreset")
       .value("NEXT_STEP", Autoreset::kNextStep)
       .value("SAME_STEP", Autoreset::kSameStep)
@@ -63,8 +68,10 @@ void bind_config(nb::module_& m) {
           Field{"time_limit", &LaneConfig::time_limit},
           Field{"stagnation_limit", &LaneConfig::stagnation_limit},
           Field{"delay_low", &LaneConfig::delay_low}, Field{"delay_high", &LaneConfig::delay_high},
-          Field{"script", &LaneConfig::script}, Field{"sticky", &LaneConfig::sticky},
-          Field{"timing", &LaneConfig::timing}, Field{"autoreset", &LaneConfig::autoreset}});
+          Field{"start_power", &LaneConfig::start_power},
+          Field{"start_halfway", &LaneConfig::start_halfway}, Field{"script", &LaneConfig::script},
+          Field{"sticky", &LaneConfig::sticky}, Field{"timing", &LaneConfig::timing},
+          Field{"autoreset", &LaneConfig::autoreset}});
 }
 
 }  // namespace wz::bindings

@@ -5,6 +5,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
+#include "game/episode.hpp"
 #include "game/rom_check.hpp"
 #include "game/signals.hpp"
 #include "native/loader.hpp"
@@ -63,6 +64,7 @@ void bind(nb::module_& m) {
   // What a daemon thread holds when the interpreter ends is never let go, and nothing here prints.
   nb::set_leak_warnings(false);
   m.attr("INFO_FIELDS") = names(kInfoNames, [](std::string_view name) { return name; });
+  m.attr("HALFWAY_RESTART") = kHalfwayRestart;
   m.attr("SIMD_LEVELS") = names(simd_levels(), simd_name);
   m.def("check_rom", &check_rom, nb::arg("data"));
   m.def("translate", &translate, nb::arg("rom"));

@@ -26,6 +26,9 @@ struct Rules {
   uint8_t last_world = 7;  ///< after which the whole game is won; the cartridge says which it is
 };
 
+/// The restart point of an episode that began at its stage's halfway page.
+inline constexpr int32_t kHalfwayRestart = INT32_MAX;
+
 inline constexpr int kRememberedAreas = 8;
 
 /// How far Mario has been in each map of the stage he is in. A map is remembered when he leaves

@@ -38,18 +38,21 @@ inline constexpr uint16_t kScreenX = 0x071C;          ///< low byte of the scree
 inline constexpr uint16_t kSpriteZeroCheck = 0x0722;  ///< whether the status bar is split off
 inline constexpr uint16_t kAreaDataOffset = 0x072C;   ///< bytes of the area's objects read so far
 inline constexpr uint16_t kLoopCommand = 0x0745;      ///< non-zero while a maze check is pending
-inline constexpr uint16_t kAreaType = 0x074E;   ///< 0 water, 1 ground, 2 underground, 3 castle
-inline constexpr uint16_t kAreaIndex = 0x074F;  ///< which map of that type is loaded
-inline constexpr uint16_t kNextArea = 0x0750;   ///< where a pipe or vine leads: type << 5 | index
-inline constexpr uint16_t kNextPage = 0x0751;   ///< and to which page of it
-inline constexpr uint16_t kArrival = 0x0752;    ///< and how Mario arrives there; 2 = by pipe
-inline constexpr uint16_t kPower = 0x0756;      ///< 0 small, 1 tall, 2 fire
-inline constexpr uint16_t kLife = 0x075A;       ///< lives left; 0xFF = game over
+inline constexpr uint16_t kAreaType = 0x074E;    ///< 0 water, 1 ground, 2 underground, 3 castle
+inline constexpr uint16_t kAreaIndex = 0x074F;   ///< which map of that type is loaded
+inline constexpr uint16_t kNextArea = 0x0750;    ///< where a pipe or vine leads: type << 5 | index
+inline constexpr uint16_t kNextPage = 0x0751;    ///< and to which page of it
+inline constexpr uint16_t kArrival = 0x0752;     ///< and how Mario arrives there; 2 = by pipe
+inline constexpr uint16_t kPlayerSize = 0x0754;  ///< 0 tall, 1 small
+inline constexpr uint16_t kPower = 0x0756;       ///< 0 small, 1 tall, 2 fire
+inline constexpr uint16_t kLife = 0x075A;        ///< lives left; 0xFF = game over
+inline constexpr uint16_t kHalfwayPage =
+    0x075B;                                     ///< page that the stage is entered at; 0 = its door
 inline constexpr uint16_t kStage = 0x075C;      ///< 0..3, as the status bar counts
 inline constexpr uint16_t kWorld = 0x075F;      ///< 0..7
 inline constexpr uint16_t kArea = 0x0760;       ///< like kStage, entry scenes counted too
 inline constexpr uint16_t kGameMode = 0x0770;   ///< see GameMode
-inline constexpr uint16_t kGameTask = 0x0772;   ///< step within the mode; 3 = playing
+inline constexpr uint16_t kGameTask = 0x0772;   ///< step within the mode, see GameTask
 inline constexpr uint16_t kScreenOff = 0x0774;  ///< non-zero while the picture is black
 inline constexpr uint16_t kStarTimer = 0x079F;  ///< non-zero while invincible
 inline constexpr uint16_t kPrelevelTimer = 0x07A0;  ///< how long the lives screen stays
@@ -62,7 +65,7 @@ inline constexpr int kEnemySlots = 5;
 inline constexpr uint8_t kGameOverLife = 0xFF;
 inline constexpr uint8_t kOnFlagpole = 3;  ///< kFloatState while sliding down
 
-enum GameTask : uint8_t { kPlayingTask = 3 };
+enum GameTask : uint8_t { kLoadingTask = 0, kPlayingTask = 3 };
 
 enum GameMode : uint8_t { kTitle = 0, kPlaying = 1, kWorldOver = 2, kGameOver = 3 };
 
@@ -128,8 +131,10 @@ inline constexpr NamedAddress kAddresses[] = {
     {"next_area", kNextArea},
     {"next_page", kNextPage},
     {"arrival", kArrival},
+    {"player_size", kPlayerSize},
     {"power", kPower},
     {"life", kLife},
+    {"halfway_page", kHalfwayPage},
     {"stage", kStage},
     {"world", kWorld},
     {"area", kArea},

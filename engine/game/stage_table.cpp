@@ -14,6 +14,12 @@ constexpr uint16_t kLookUp = 0x9C13;
 enum Opcode : uint8_t { kLdyAbsolute = 0xAC, kLdaAbsoluteY = 0xB9, kClc = 0x18, kTay = 0xA8 };
 constexpr uint8_t kAdcAbsolute = 0x6D;
 
+/// Where a lost life looks up the halfway page, half a byte for each stage: the operands of
+/// `lda world; asl; tax; lda stage; and #2; beq; inx; ldy pages,x`.
+constexpr uint16_t kHalfwayLookUp = 0x91E9;
+constexpr uint16_t kHalfwayPages = kHalfwayLookUp + 14;
+constexpr uint8_t kLdaAbsolute = 0xAD, kAslA = 0x0A, kTax = 0xAA, kLdyAbsoluteX = 0xBC;
+
 /// A pointer is `type << 5 | index`, with a flag above.
 constexpr uint8_t kPointerBits = 0x7F;
 constexpr uint8_t kTypeBits = 0x60;
@@ -30,6 +36,15 @@ bool has_look_up(const Cartridge& cart) {
          cart.read(at(kLookUp + 10)) == kTay && cart.read(at(kLookUp + 11)) == kLdaAbsoluteY;
 }
 
+bool has_halfway_look_up(const Cartridge& cart) {
+  return cart.read(kHalfwayLookUp) == kLdaAbsolute &&
+         cart.read16(at(kHalfwayLookUp + 1)) == ram::kWorld &&
+         cart.read(at(kHalfwayLookUp + 3)) == kAslA && cart.read(at(kHalfwayLookUp + 4)) == kTax &&
+         cart.read(at(kHalfwayLookUp + 5)) == kLdaAbsolute &&
+         cart.read16(at(kHalfwayLookUp + 6)) == ram::kStage &&
+         cart.read(at(kHalfwayPages - 1)) == kLdyAbsoluteX;
+}
+
 /// These worlds of Super Mario Bros have an entry scene, before their second stage.
 bool has_entry_scene(int world) { return world == 0 || world == 1 || world == 3 || world == 6; }
 
@@ -44,6 +59,13 @@ StageTable::StageTable() {
 }
 
 StageTable::StageTable(const Cartridge& cart) : StageTable() {
+  if (has_halfway_look_up(cart)) {
+    const uint16_t pages = cart.read16(kHalfwayPages);
+    for (int stage = 0; stage < kStages; ++stage) {
+      const uint8_t both = cart.read(at(pages + stage / 2));
+      halfway_[static_cast<size_t>(stage)] = stage % 2 ? both & 0x0F : both >> 4;
+    }
+  }
   if (!has_look_up(cart)) return;
   const uint16_t offsets = cart.read16(at(kLookUp + 4));
   const uint16_t pointers = cart.read16(at(kLookUp + 12));

@@ -19,6 +19,32 @@ void write_stage(uint8_t* ram, int stage, const StageTable& table) {
   ram[ram::kArea] = table.area(stage);
 }
 
+/// The page of its stage at which an entrance is; 0 is the door.
+uint8_t page_of(int stage, const StageTable& table, Entrance entrance) {
+  return entrance.halfway && stage != kWholeGame ? table.halfway_page(stage) : 0;
+}
+
+/// Writes what the game keeps of Mario and his place when it goes on to a stage, once it has left
+/// the title and before it loads the stage. Nothing is written for small Mario at the door: a new
+/// game has that itself.
+void carry_over(uint8_t* ram, Entrance entrance, uint8_t page) {
+  if (ram[ram::kGameMode] != ram::kPlaying || ram[ram::kGameTask] != ram::kLoadingTask) return;
+  if (entrance.power != Power::kSmall) {
+    ram[ram::kPower] = static_cast<uint8_t>(entrance.power);
+    ram[ram::kPlayerSize] = 0;
+  }
+  if (page != 0) ram[ram::kHalfwayPage] = page;
+}
+
+void check_entrance(const uint8_t* ram, Entrance entrance, uint8_t page) {
+  if (ram[ram::kPower] != static_cast<uint8_t>(entrance.power) ||
+      (page != 0 && ram[ram::kPlayerXPage] != page)) {
+    throw std::runtime_error("this ROM does not start a stage as power " +
+                             std::to_string(static_cast<int>(entrance.power)) + " at page " +
+                             std::to_string(page));
+  }
+}
+
 void check_stage(int stage, const StageTable& table) {
   if (stage < kWholeGame || stage >= kStages) {
     throw std::out_of_range("stage " + std::to_string(stage) + " is outside -1..31");
@@ -32,19 +58,27 @@ bool clock_runs(const uint8_t* ram) { return ram[ram::kTime] <= 9 && game_time(r
 template <Console C>
 class StartPresser {
  public:
-  explicit StartPresser(C& console) : console_(console) {}
+  StartPresser(C& console, Entrance entrance, uint8_t page)
+      : console_(console), entrance_(entrance), page_(page) {}
 
   void press() {
     if (++presses_ > kMaxStartFrames / 2) {
       throw std::runtime_error("the game did not start within " + std::to_string(kMaxStartFrames) +
                                " frames after power-on");
     }
-    console_.advance(kStartButton);
+    advance(kStartButton);
   }
-  void release() { console_.advance(0); }
+  void release() { advance(0); }
 
  private:
+  void advance(uint8_t buttons) {
+    console_.advance(buttons);
+    carry_over(console_.ram(), entrance_, page_);
+  }
+
   C& console_;
+  Entrance entrance_;
+  uint8_t page_;
   int presses_ = 0;
 };
 
@@ -55,10 +89,11 @@ bool same_program(const Cartridge& a, const Cartridge& b) {
 }  // namespace
 
 template <Console C>
-void reach_start(C& console, int stage, const StageTable& table) {
+void reach_start(C& console, int stage, const StageTable& table, Entrance entrance) {
   check_stage(stage, table);
   const uint8_t* ram = console.ram();
-  StartPresser<C> start(console);
+  const uint8_t page = page_of(stage, table, entrance);
+  StartPresser<C> start(console, entrance, page);
   start.press();
   start.release();
   while (!clock_runs(ram)) {
@@ -73,16 +108,19 @@ void reach_start(C& console, int stage, const StageTable& table) {
     start.press();
     start.release();
   }
+  check_entrance(ram, entrance, page);
 }
 
 template <Console C>
-const typename C::State& StartStates<C>::get(int stage, const NativeCode* native) {
+const typename C::State& StartStates<C>::get(int stage, const NativeCode* native,
+                                             Entrance entrance) {
   check_stage(stage, table_);
-  Entry& entry = entries_[static_cast<size_t>(stage - kWholeGame)];
+  const int kind = static_cast<int>(entrance.power) * 2 + (entrance.halfway ? 1 : 0);
+  Entry& entry = entries_[static_cast<size_t>((stage - kWholeGame) * kPowers * 2 + kind)];
   std::call_once(entry.once, [&] {
     auto state = std::make_unique<typename C::State>(C::power_on(*cart_));
     C console{*state, *cart_, native};
-    reach_start(console, stage, table_);
+    reach_start(console, stage, table_, entrance);
     entry.state = std::move(state);
   });
   return *entry.state;
@@ -102,9 +140,9 @@ std::shared_ptr<StartStates<C>> shared_start_states(const CartridgePtr& cart) {
   return known.back();
 }
 
-template void reach_start(VblankConsole&, int, const StageTable&);
-template void reach_start(NesPyConsole&, int, const StageTable&);
-template void reach_start(ForeignConsole&, int, const StageTable&);
+template void reach_start(VblankConsole&, int, const StageTable&, Entrance);
+template void reach_start(NesPyConsole&, int, const StageTable&, Entrance);
+template void reach_start(ForeignConsole&, int, const StageTable&, Entrance);
 template class StartStates<VblankConsole>;
 template class StartStates<NesPyConsole>;
 template std::shared_ptr<StartStates<VblankConsole>> shared_start_states(const CartridgePtr&);

@@ -11,12 +11,24 @@ namespace wz {
 
 inline constexpr int kWholeGame = -1;
 
+/// What Mario is, as the game counts it.
+enum class Power : uint8_t { kSmall, kBig, kFire };
+inline constexpr int kPowers = 3;
+
+/// As what Mario enters a stage, and where: what the game itself carries from stage to stage.
+struct Entrance {
+  Power power = Power::kSmall;
+  bool halfway =
+      false;  ///< at the halfway page, as after a lost life; a stage without one: the door
+};
+
 /// From power-on to the first moment of play, with the button presses and pokes of
-/// gym-super-mario-bros. `stage` is 0..31, or kWholeGame to start at 1-1 and play on; `table` says
-/// where the cartridge has it. Throws std::out_of_range for no stage at all, std::invalid_argument
-/// for one that the cartridge does not have, and std::runtime_error when the game does not start.
+/// gym-super-mario-bros; what is carried over is written before the game loads the stage. `stage`
+/// is 0..31, or kWholeGame to start at 1-1 and play on; `table` says where the cartridge has it.
+/// Throws std::out_of_range for no stage at all, std::invalid_argument for one that the cartridge
+/// does not have, and std::runtime_error when the game does not start.
 template <Console C>
-void reach_start(C& console, int stage, const StageTable& table = {});
+void reach_start(C& console, int stage, const StageTable& table = {}, Entrance entrance = {});
 
 /// The start states of one cartridge, made when first asked for and then shared. Safe to use from
 /// any number of threads.
@@ -25,7 +37,7 @@ class StartStates {
  public:
   explicit StartStates(CartridgePtr cart) : cart_(std::move(cart)), table_(*cart_) {}
 
-  const typename C::State& get(int stage, const NativeCode* native);
+  const typename C::State& get(int stage, const NativeCode* native, Entrance entrance = {});
   const Cartridge& cartridge() const { return *cart_; }
   const StageTable& table() const { return table_; }
 
@@ -36,7 +48,7 @@ class StartStates {
   };
   CartridgePtr cart_;
   StageTable table_;
-  std::array<Entry, kStages + 1> entries_;
+  std::array<Entry, (kStages + 1) * kPowers * 2> entries_;
 };
 
 /// The start states of this cartridge; every caller in the process gets the same ones.

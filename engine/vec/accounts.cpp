@@ -7,6 +7,16 @@ int LaneAccounts::draw_delay(const LaneConfig& config) {
   return config.delay_low + static_cast<int>(rng.below(static_cast<uint32_t>(span)));
 }
 
+Entrance LaneAccounts::draw_entrance(const LaneConfig& config, bool halfway) {
+  Entrance entrance;
+  entrance.power = config.start_power == StartPower::kAny ? static_cast<Power>(rng.below(kPowers))
+                                                          : static_cast<Power>(config.start_power);
+  if (config.start_halfway > 0 && rng.chance(config.start_halfway) && halfway) {
+    entrance = {Power::kSmall, true};
+  }
+  return entrance;
+}
+
 void LaneAccounts::show_start(const uint8_t* ram) {
   write_signals(ram, info);
   write_counters(info, false);

@@ -29,6 +29,10 @@ struct LaneAccounts {
   /// Frames without input at the start of an episode.
   int draw_delay(const LaneConfig& config);
 
+  /// As what and where an episode begins; `halfway`: its stage has a page for that. Draws nothing
+  /// that is not left to chance.
+  Entrance draw_entrance(const LaneConfig& config, bool halfway);
+
   /// The info row of an episode that has just begun.
   void show_start(const uint8_t* ram);
 

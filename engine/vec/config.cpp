@@ -55,6 +55,7 @@ void check_config(const LaneConfig& c) {
   require_range("stagnation_limit", c.stagnation_limit, 0, INT32_MAX);
   require_range("start_delay", c.delay_low, 0, kMaxStartDelay);
   require_range("start_delay", c.delay_high, c.delay_low, kMaxStartDelay);
+  require(c.start_halfway >= 0 && c.start_halfway <= 1, "start_halfway must be a share in 0..1");
   require(c.sticky >= 0 && c.sticky < 1, "sticky must be a chance in [0, 1)");
   check_weights(c.rules.weights);
 }
@@ -125,6 +126,8 @@ uint64_t fingerprint(const LaneConfig& c, const Cartridge& cart) {
     add(hash, terms);
     add(hash, weight);
   });
+  // As what and where later episodes begin is left out, as restart points are: a lane goes on from
+  // where it was saved.
   // Only where it is chosen: lanes saved before there was a choice are still known.
   if (c.rules.end_on_setback) hash.number(1);
   return hash.value();

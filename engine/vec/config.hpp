@@ -16,6 +16,14 @@ enum class Autoreset : uint8_t {
   kDisabled,  ///< stepping the lane is an error until it is reset
 };
 
+/// As what Mario begins an episode.
+enum class StartPower : uint8_t {
+  kSmall,
+  kBig,
+  kFire,
+  kAny,  ///< one of the three, drawn at each reset
+};
+
 /// What all lanes of a vector have in common.
 struct LaneConfig {
   std::vector<uint8_t> buttons;  ///< action -> button mask
@@ -28,6 +36,8 @@ struct LaneConfig {
   int stagnation_limit = 0;  ///< steps without new ground; 0 = none
   int delay_low = 0;         ///< start delay, inclusive range of frames
   int delay_high = 0;
+  StartPower start_power = StartPower::kSmall;
+  double start_halfway = 0;  ///< share of episodes that begin halfway, small as after a lost life
   std::vector<uint8_t> script;  ///< button masks forced at the start of every episode
   double sticky = 0;            ///< chance that a frame repeats the buttons of the frame before
   Timing timing = Timing::kVblank;

@@ -39,11 +39,13 @@ void Lane<C>::reset(const Context& context, Scratch& scratch) {
   status = LaneStatus::kBroken;
   const int stage = context.beginnings.draw_stage(stages, rng);
   const int frames = draw_delay(context.config);
+  const bool halfway = stage != kWholeGame && context.starts->table().halfway_page(stage) != 0;
+  const Entrance entrance = draw_entrance(context.config, halfway);
   held = 0;
   if (const RestartPoint<C>* point = context.beginnings.draw_point(stage, rng)) {
     restart(context, *point);
   } else {
-    start(context, scratch, stage, frames);
+    start(context, scratch, stage, frames, entrance);
   }
   show_start(state.ram);
   status = LaneStatus::kRunning;
@@ -66,9 +68,10 @@ void Lane<C>::restart(const Context& context, const RestartPoint<C>& point) {
 }
 
 template <Console C>
-void Lane<C>::start(const Context& context, Scratch& scratch, int stage, int frames) {
+void Lane<C>::start(const Context& context, Scratch& scratch, int stage, int frames,
+                    Entrance entrance) {
   const LaneConfig& config = context.config;
-  const State& begin = context.starts->get(stage, context.native_code());
+  const State& begin = context.starts->get(stage, context.native_code(), entrance);
   // nes-py's own reset keeps the controllers, so a machine that has played is restored.
   if (played) {
     C::restore(state, begin);
@@ -83,6 +86,7 @@ void Lane<C>::start(const Context& context, Scratch& scratch, int stage, int fra
     frames = 0;
   }
   episode = begin_episode(state.ram, stage, frames);
+  if (entrance.halfway) episode.restart = kHalfwayRestart;
   force(context.beginnings.script);
 
   newest = 0;

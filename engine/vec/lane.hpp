@@ -85,7 +85,7 @@ struct Lane : LaneAccounts {
   void write_stack(const Context& context, uint8_t* out) const;
 
  private:
-  void start(const Context& context, Scratch& scratch, int stage, int frames);
+  void start(const Context& context, Scratch& scratch, int stage, int frames, Entrance entrance);
   void restart(const Context& context, const RestartPoint<C>& point);
   void play(const Context& context, Scratch& scratch, int action, const StepRows& rows);
   /// False when the game ended during the delay.

@@ -80,6 +80,10 @@ class LanesOn final : public LaneSet {
   void add_restart(int32_t id, std::span<const uint8_t> bytes, Script script,
                    double weight) override {
     if (id < 1) throw std::invalid_argument("a restart point's id must be at least 1");
+    if (id == kHalfwayRestart) {
+      throw std::invalid_argument("the restart point " + std::to_string(id) +
+                                  " is that of episodes that begin halfway");
+    }
     check_weight(weight);
     if (context_.beginnings.points.size() >= kMaxRestarts) {
       throw std::invalid_argument("there are at most " + std::to_string(kMaxRestarts) +

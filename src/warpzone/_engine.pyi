@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 #: Columns of the info array, in order. The first ten are those of gym-super-mario-bros 7.4.0
 #: (`status` as 0 small, 1 tall, 2 fireball); a step's row is taken before scenes are skipped.
 INFO_FIELDS: tuple[str, ...]
+#: The column `restart` of an episode that began at its stage's halfway page.
+HALFWAY_RESTART: int
 #: Vector instruction sets this build can use on this CPU, best first: "avx512", "avx2", "neon",
 #: "portable".
 SIMD_LEVELS: tuple[str, ...]
@@ -135,6 +137,14 @@ class Timing(enum.Enum):
     VBLANK = 0
     NES_PY = 1
 
+class StartPower(enum.Enum):
+    """What Mario begins an episode as; ANY is drawn at each reset."""
+
+    SMALL = 0
+    BIG = 1
+    FIRE = 2
+    ANY = 3
+
 class Autoreset(enum.Enum):
     NEXT_STEP = 0
     SAME_STEP = 1
@@ -230,6 +240,8 @@ class LaneConfig:
     # meanwhile.
     delay_low: int
     delay_high: int
+    start_power: StartPower
+    start_halfway: float  # share of episodes that begin at their stage's halfway page, small
     script: bytes  # button masks, one for each frame, that every episode starts with
     sticky: float  # chance that a frame repeats the buttons of the frame before
     timing: Timing
@@ -247,6 +259,8 @@ class LaneConfig:
         stagnation_limit: int = 0,
         delay_low: int = 0,
         delay_high: int = 0,
+        start_power: StartPower = StartPower.SMALL,
+        start_halfway: float = 0.0,
         script: bytes = b"",
         sticky: float = 0.0,
         timing: Timing = Timing.VBLANK,

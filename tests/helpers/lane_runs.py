@@ -31,6 +31,8 @@ configs = st.fixed_dictionaries(
         "resize": st.sampled_from(["area", "nearest"]),
         "reward": st.sampled_from(["progress", "gym"]),
         "start_delay": st.sampled_from([0, (0, 20)]),
+        "start_power": st.sampled_from(["small", "any"]),
+        "start_halfway": st.sampled_from([0.0, 0.5]),
         "sticky": st.sampled_from([0.0, 0.25]),
         "end": st.sampled_from(["life", "game_over"]),
         "time_limit": st.sampled_from([0, 15]),

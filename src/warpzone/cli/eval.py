@@ -39,6 +39,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--stuck-after", type=int, default=400, help="steps without new ground that fail (400)"
     )
+    parser.add_argument(
+        "--start-power",
+        choices=("small", "big", "fire", "any"),
+        default="small",
+        help="what Mario begins as (default small); any draws one of the three for each delay",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
     parser.add_argument("--parquet", type=Path, metavar="FILE", help="write episodes as Parquet")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -83,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
         "seed": args.seed,
         "rom": roms.identify(image, None).variant,
         "stuck_after": args.stuck_after,
+        "start_power": args.start_power,
     }
     began = time.perf_counter()
     if args.whole_game:
@@ -97,6 +104,7 @@ def run(args: argparse.Namespace) -> int:
             delays=delays,
             seed=args.seed,
             stuck_after=args.stuck_after,
+            start_power=args.start_power,
         )
         rows = [dataclasses.asdict(game) for game in games]
         if args.json:
@@ -123,6 +131,7 @@ def run(args: argparse.Namespace) -> int:
             policies=policies,
             seed=args.seed,
             stuck_after=args.stuck_after,
+            start_power=args.start_power,
         )
         if args.baselines:
             from warpzone.eval.baselines import play_baselines
@@ -137,6 +146,7 @@ def run(args: argparse.Namespace) -> int:
                 delays=delays,
                 seed=args.seed,
                 stuck_after=args.stuck_after,
+                start_power=args.start_power,
             )
     seconds = time.perf_counter() - began
     if args.json:
@@ -144,7 +154,8 @@ def run(args: argparse.Namespace) -> int:
     if args.parquet:
         write_parquet(args.parquet, outcomes, about)
     console = _console()
-    console.print(as_table(summarize(outcomes), found.title, console.width))
+    begun = "" if args.start_power == "small" else f", starts as {args.start_power}"
+    console.print(as_table(summarize(outcomes), found.title + begun, console.width))
     for policy in policies:
         clears, episodes, low, high = overall(outcomes, policy)
         print(

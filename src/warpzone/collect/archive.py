@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone.collect.episodes import Episode
+from warpzone.collect.episodes import HALFWAY, Episode
 from warpzone.collect.lanes import LaneGroup
 from warpzone.collect.packing import pack, unpack
 from warpzone.collect.ranks import ALONE, Ranks
@@ -127,7 +127,7 @@ class Archive:
     def learn(self, ended: Iterable[Episode]) -> None:
         """Counts the episodes that had started here."""
         for episode in ended:
-            if not episode.restart:
+            if episode.restart in (0, HALFWAY):
                 continue
             self.episodes += 1
             cleared = episode.reason == "flag"

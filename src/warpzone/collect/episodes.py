@@ -12,10 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warpzone import _engine
 from warpzone.collect.lanes import LaneGroup
 from warpzone.env.infos import COLUMN
 from warpzone.env.stages import stage_name
 
+#: `restart` of an episode that began at its stage's halfway page: neither at the door nor from a
+#: moment of the archive.
+HALFWAY = _engine.HALFWAY_RESTART
 #: Episodes in the clear rate of a stage.
 STAGE_WINDOW = 100
 REASONS = ("flag", "death", "setback", "timeout", "stagnation")
@@ -88,11 +92,11 @@ class EpisodeLog:
     def count(self, episodes: Iterable[Episode]) -> None:
         """Counts episodes of all ranks, in their order."""
         for episode in episodes:
-            if episode.restart:
-                self.restarted.append(episode)
-            else:
+            if not episode.restart:
                 self.recent.append(episode)
                 self.stages[episode.stage].append(episode)
+            elif episode.restart != HALFWAY:
+                self.restarted.append(episode)
             self.fresh.append(episode)
             self.total += 1
 

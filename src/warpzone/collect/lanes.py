@@ -91,6 +91,8 @@ def lane_options(config: TrainConfig, **changes: Any) -> Options:
         "reward_weights": reward_schedule(config).weights,
         "end": "setback" if config.end_on_setback else "life",
         "start_delay": (0, config.start_delay),
+        "start_power": config.start_power,
+        "start_halfway": config.start_halfway,
         "sticky": config.sticky,
         "time_limit": config.episode_timeout_steps,
         "stagnation_limit": config.stagnation_limit,
@@ -98,8 +100,9 @@ def lane_options(config: TrainConfig, **changes: Any) -> Options:
     if config.whole_game:
         values["end"] = "game_over"
     if "stages" in changes:
-        # Single stages, as in evaluations, are played with one life and without help.
-        values["end"] = "life"
+        # Single stages, as in evaluations, are played with one life and without help, from the
+        # same start whatever the run is trained with.
+        values |= {"end": "life", "start_power": "small", "start_halfway": 0.0}
     return Options(**{**values, **changes})
 
 

@@ -66,7 +66,9 @@ def find_way(
 
     options: of the lanes that the way is for. chances: of the actions. Results depend on no
     thread."""
-    lanes = replace(options, stages=[[stage_name(stage)]] * LANES, obs="ram", frame_stack=1)
+    # A way is one from the door: practice goes backwards to it.
+    door = replace(options, start_halfway=0.0)
+    lanes = replace(door, stages=[[stage_name(stage)]] * LANES, obs="ram", frame_stack=1)
     vector = lanes.make_vector(
         rom, LANES, autoreset=_engine.Autoreset.SAME_STEP, native=native, num_threads=num_threads
     )

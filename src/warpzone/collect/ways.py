@@ -168,7 +168,9 @@ class Ways:
 
     def _places(self, way: Way) -> list[tuple[bytes, bytes]]:
         """Plays the way in a lane like those of the run; empty if it does not end at the flag."""
-        options = replace(lane_options(self.config), stages=[[stage_name(way.stage)]])
+        options = replace(
+            lane_options(self.config), stages=[[stage_name(way.stage)]], start_halfway=0.0
+        )
         vector = options.make_vector(
             self._rom, 1, autoreset=_engine.Autoreset.SAME_STEP, native=self._native
         )

@@ -165,6 +165,11 @@ def _backend(config: TrainConfig) -> Iterator[Refusal]:
         f"{config.backend}",
     )
     yield (
+        other and (config.start_power != "small" or config.start_halfway > 0),
+        "--start-power and --start-halfway are made by the native engine, not by --backend "
+        f"{config.backend}",
+    )
+    yield (
         other and not config.force_sync and config.num_envs > MOST_WORKERS,
         f"--backend {config.backend} starts a process for each lane; --num-envs {config.num_envs} "
         f"is more than {MOST_WORKERS}",

@@ -38,6 +38,10 @@ class PlayConfig:
     """Paint score, coins and time black."""
     start_delay: Annotated[int, AtLeast(0)] = 30
     """Each episode starts after 0 to this many frames without input."""
+    start_power: Literal["small", "big", "fire", "any"] = "small"
+    """What Mario begins an episode as; any draws one of the three each time."""
+    start_halfway: Annotated[float, Share()] = 0.0
+    """Share of episodes that begin at the stage's halfway page, small, as after a lost life."""
     sticky: Annotated[float, BelowOne()] = 0.0
     """Chance that a frame repeats the buttons of the one before."""
     episode_timeout_steps: Annotated[int, AtLeast(0)] = 1500
@@ -117,6 +121,10 @@ def refusals(config: PlayConfig) -> Iterator[Refusal]:
     yield (
         config.whole_game and config.end_on_setback,
         "--end-on-setback is for single stages: the whole game goes on after a wrong turn",
+    )
+    yield (
+        config.whole_game and config.start_halfway > 0,
+        "--start-halfway is for single stages: the whole game begins at the door of 1-1",
     )
     pictures = config.color or config.crop_status_bar or config.max_last_two
     yield (

@@ -53,7 +53,7 @@ INFO_DOCS: dict[str, str] = {
     "steps": "steps of the episode",
     "start_delay": "frames without input at the start of the episode",
     "start_stage": "stage the episode started in, 0 to 31; -1 for the whole game",
-    "restart": "restart point the episode began from; 0 is the start of its stage",
+    "restart": "restart point the episode began from; 0 the stage's start, 2147483647 halfway",
     "forced": "1 if a script, not the action, pressed the buttons of this step",
     "buttons": "button mask that was held in the last frame of this step",
 }

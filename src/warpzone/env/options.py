@@ -26,6 +26,8 @@ GRIDS: dict[str, tuple[int, int]] = {
 }
 OBSERVATIONS = ("pixels", *KINDS)
 LAYOUTS = ("stack", "picture", "channels_last", "channels_first")
+#: What Mario may begin as; `any` draws one of the others at each reset.
+POWERS = ("small", "big", "fire", "any")
 TIMINGS = {"vblank": _engine.Timing.VBLANK, "nes-py": _engine.Timing.NES_PY}
 MAX_SKIP = 1024
 MAX_STACK = 64
@@ -52,6 +54,8 @@ class OptionArgs(TypedDict, total=False):
     reward: str
     reward_weights: RewardWeights | Mapping[str, float] | None
     start_delay: Delay
+    start_power: str
+    start_halfway: float
     sticky: float
     end: str
     time_limit: int
@@ -98,6 +102,11 @@ class Options:
     )
     #: Frames without input after a reset; a pair is a range to draw from.
     start_delay: Delay = 0
+    #: What Mario begins as: `small`, `big`, `fire`; `any` draws one of them at each reset.
+    start_power: str = "small"
+    #: Share of episodes that begin at their stage's halfway page, as after a lost life: small
+    #: whatever `start_power` is. Stages without one, and the whole game, begin at the door.
+    start_halfway: float = 0.0
     #: Chance that a frame repeats the buttons of the one before.
     sticky: float = 0.0
     #: An episode ends with a lost life (`life`) or with the last one (`game_over`); with `setback`
@@ -133,6 +142,7 @@ class Options:
         _choice("resize", self.resize, ("area", "nearest"))
         _choice("reward", self.reward, REWARDS)
         _choice("end", self.end, ("life", "game_over", "setback"))
+        _choice("start_power", self.start_power, POWERS)
         _choice("timing", self.timing, tuple(TIMINGS))
         _choice("obs", self.obs, OBSERVATIONS)
         _choice("layout", self.layout, LAYOUTS)
@@ -152,6 +162,8 @@ class Options:
             raise ValueError(f"planar=True cannot be had with layout={self.layout!r}; choose one")
         if not isinstance(self.sticky, Real) or not 0.0 <= self.sticky < 1.0:
             raise ValueError(f"sticky must be a chance in [0, 1), not {self.sticky!r}")
+        if not isinstance(self.start_halfway, Real) or not 0.0 <= self.start_halfway <= 1.0:
+            raise ValueError(f"start_halfway must be a share in 0..1, not {self.start_halfway!r}")
         if not isinstance(self.crop, Sequence) or len(self.crop) != 4:
             raise ValueError(f"crop is (top, bottom, left, right), not {self.crop!r}")
         for value in self.crop:
@@ -239,6 +251,8 @@ class Options:
             stagnation_limit=self.stagnation_limit,
             delay_low=low,
             delay_high=high,
+            start_power=_engine.StartPower[self.start_power.upper()],
+            start_halfway=self.start_halfway,
             script=parse_start(self.start_script) if self.start_script else b"",
             sticky=self.sticky,
             timing=TIMINGS[self.timing],

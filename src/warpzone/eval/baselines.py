@@ -33,27 +33,27 @@ def play_baselines(
     delays: Sequence[int] = DELAYS,
     seed: int = 0,
     stuck_after: int = STUCK_AFTER,
+    start_power: str = "small",
 ) -> list[Outcome]:
     """Plays every stage from every start delay with both. The same every time."""
     cases = make_cases(parse_stages(stages or config.stages) or (0,), BASELINES, delays)
     outcomes: list[Outcome] = []
     for first in range(0, len(cases), TOGETHER):
         part = cases[first : first + TOGETHER]
-        outcomes += _play(config, rom, native, part, seed, stuck_after)
+        lanes = EvalLanes(
+            config,
+            rom,
+            native,
+            part,
+            time_limit=STEP_LIMIT,
+            stagnation_limit=stuck_after,
+            start_power=start_power,
+        )
+        outcomes += _play(config, lanes, part, seed)
     return outcomes
 
 
-def _play(
-    config: TrainConfig,
-    rom: bytes,
-    native: _engine.NativeProgram | None,
-    cases: Sequence[Case],
-    seed: int,
-    stuck_after: int,
-) -> list[Outcome]:
-    lanes = EvalLanes(
-        config, rom, native, cases, time_limit=STEP_LIMIT, stagnation_limit=stuck_after
-    )
+def _play(config: TrainConfig, lanes: EvalLanes, cases: Sequence[Case], seed: int) -> list[Outcome]:
     table = action_table(config.actions).masks
     random = np.array([case.policy == "random" for case in cases])
     keys = np.array([case.key for case in cases], np.uint64) ^ np.uint64(seed % 2**32 << 32)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,6 +53,7 @@ def evaluate(
     policies: Sequence[str] = POLICIES,
     seed: int = 0,
     stuck_after: int | None = None,
+    start_power: str = "small",
     together: int = TOGETHER,
     each_step: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
@@ -67,6 +69,7 @@ def evaluate(
         cases,
         seed=seed,
         stuck_after=stuck_after,
+        start_power=start_power,
         together=together,
         each_step=each_step,
     )
@@ -91,16 +94,20 @@ def evaluate_cases(
     *,
     seed: int = 0,
     stuck_after: int | None = None,
+    start_power: str = "small",
     together: int = TOGETHER,
     each_step: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
     """Plays these cases; the outcomes come in their order."""
-    patience = STUCK_AFTER if stuck_after is None else stuck_after
+    lanes = {
+        "stagnation_limit": STUCK_AFTER if stuck_after is None else stuck_after,
+        "start_power": start_power,
+    }
     outcomes: list[Outcome] = []
     with evaluating(agent):
         for first in range(0, len(cases), together):
             part = cases[first : first + together]
-            outcomes += _play(agent, config, rom, native, part, seed, patience, each_step)
+            outcomes += _play(agent, config, rom, native, part, lanes, seed, each_step)
     return outcomes
 
 
@@ -122,13 +129,11 @@ def _play(
     rom: bytes,
     native: _engine.NativeProgram | None,
     cases: Sequence[Case],
+    options: Mapping[str, Any],
     seed: int,
-    stuck_after: int,
     each_step: Callable[[], None],
 ) -> list[Outcome]:
-    lanes = EvalLanes(
-        config, rom, native, cases, time_limit=STEP_LIMIT, stagnation_limit=stuck_after
-    )
+    lanes = EvalLanes(config, rom, native, cases, time_limit=STEP_LIMIT, **options)
     chooser = Chooser(cases, seed)
     returns = np.zeros(len(cases))
     outcomes: list[Outcome | None] = [None] * len(cases)

@@ -75,6 +75,7 @@ def evaluate(
     rom: str | None = None,
     runs_dir: str | os.PathLike[str] = RUNS,
     quiet: bool = False,
+    start_power: str = "small",
 ) -> Evaluation:
     """Plays what `warpzone eval` plays: every stage from every start delay, one life each, with
     both policies. The same agent gives the same outcomes every time.
@@ -84,6 +85,8 @@ def evaluate(
     delays: frames without input before the agent takes over; 0 to 30 unless told otherwise.
     seed: of the sampled policy.
     quiet: without the line on a terminal that says how long it has been playing.
+    start_power: what Mario begins as, `"small"`, `"big"`, `"fire"` or `"any"`, which draws one of
+    them for each delay.
     """
     for policy in policies:
         if policy not in POLICIES:
@@ -93,5 +96,7 @@ def evaluate(
     else:
         loaded = agent if isinstance(agent, LoadedAgent) else agent.agent
     with hushed(quiet):
-        outcomes = loaded.evaluate(stages, delays=delays, policies=policies, seed=seed, rom=rom)
+        outcomes = loaded.evaluate(
+            stages, delays=delays, policies=policies, seed=seed, rom=rom, start_power=start_power
+        )
     return Evaluation(loaded, tuple(outcomes))

@@ -144,8 +144,9 @@ class LoadedAgent:
         self, num_envs: int = 1, stages: StageSpec | None = None, **options: Any
     ) -> MarioVectorEnv:
         """Lanes that show what the agent was trained to see, to be played as in an evaluation: one
-        life, no limits, no delay unless `start_delay` says so. Where an episode ends the next one
-        begins within the same step, so that `starts` is `terminated | truncated`.
+        life, no limits, small Mario at the stage's door, no delay unless `start_power` and
+        `start_delay` say so. Where an episode ends the next one begins within the same step, so
+        that `starts` is `terminated | truncated`.
 
         stages: `"1-1"`, `"1-1..2-4"`, `"all"`, … (default: what it was trained on); other options
         are those of `MarioVectorEnv`.
@@ -171,6 +172,7 @@ class LoadedAgent:
         policies: Sequence[str] = POLICIES,
         seed: int = 0,
         rom: str | None = None,
+        start_power: str = "small",
     ) -> list[Outcome]:
         """What `warpzone eval` plays: every stage from every start delay, one life each."""
         image = roms.find(rom or self.config.rom)
@@ -185,6 +187,7 @@ class LoadedAgent:
                 delays=delays,
                 policies=policies,
                 seed=seed,
+                start_power=start_power,
             )
 
     def _begin(self, lanes: int) -> None:

@@ -52,6 +52,7 @@ def play_games(
     delays: Sequence[int] = DELAYS,
     seed: int = 0,
     stuck_after: int = STUCK_AFTER,
+    start_power: str = "small",
 ) -> list[Game]:
     """Games from power-on, three lives, start delay before the first stage."""
     cases = [Case(-1, policy, delay) for delay in delays for policy in policies]
@@ -63,6 +64,7 @@ def play_games(
         end="game_over",
         time_limit=STEP_LIMIT,
         stagnation_limit=stuck_after,
+        start_power=start_power,
     )
     chooser = Chooser(cases, seed)
     running = np.arange(len(cases))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpzone.collect.episodes import STAGE_WINDOW, EpisodeLog, in_order
+from warpzone.collect.episodes import HALFWAY, STAGE_WINDOW, EpisodeLog, in_order
 from warpzone.env.infos import COLUMN
 
 
@@ -113,3 +113,17 @@ def test_a_saved_log_goes_on_as_if_nothing_had_happened() -> None:
     assert first.take() == second.take()
     assert first.summary() == second.summary()
     assert first.state_dict() == second.state_dict()
+
+
+def test_rates_are_from_the_door() -> None:
+    """Clears from the archive have a rate of their own; those from halfway have none."""
+    log, lanes = EpisodeLog(1), Lanes(1)
+    add(log, lanes.at(40).end(0, terminated=True, flag_get=0))
+    for restart in (HALFWAY, HALFWAY, 7):
+        flag = int(restart == HALFWAY)
+        add(log, lanes.at(40).end(0, terminated=True, flag_get=flag, restart=restart))
+    assert log.clear_rates() == {"1-1": 0.0}
+    assert log.summary()["clear_rate"] == 0.0
+    assert log.summary()["archive_clear_rate"] == 0.0
+    assert log.total == 4
+    assert [episode.restart for episode in log.take()] == [0, HALFWAY, HALFWAY, 7]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -44,6 +45,34 @@ def found(threads: int = 1, most_steps: int = 3_000_000) -> tuple[Way | None, in
         most_steps=most_steps,
         num_threads=threads,
     )
+
+
+def test_a_way_begins_at_the_door_as_what_its_seed_draws() -> None:
+    """Other lanes of the seed begin alike; a way from the middle never leads to the door."""
+    config = tiny(stages="1-1", actions="complex", start_power="any", start_halfway=0.9)
+    begun: dict[int, set[tuple[int, ...]]] = {}
+    image = rom.find(None)
+
+    def look(self: _Trials, most_steps: int) -> tuple[None, int]:
+        info = self._info
+        begun[self.seed] = set(
+            zip(*(info[:, COLUMN[name]].tolist() for name in ("power", "restart")), strict=True)
+        )
+        return None, 0
+
+    for seed in range(12):
+        with patch.object(_Trials, "run", look):
+            find_way(
+                lane_options(config),
+                image,
+                native.load(image),
+                stage=0,
+                seed=seed,
+                chances=np.full(12, 1 / 12),
+                most_steps=1,
+            )
+    assert all(len(lanes) == 1 for lanes in begun.values())
+    assert {lane for lanes in begun.values() for lane in lanes} == {(0, 0), (1, 0), (2, 0)}
 
 
 def test_a_way_through_a_maze_leads_to_the_flag_in_an_environment() -> None:

@@ -1,9 +1,11 @@
 """Practice along a way: when one is searched for, where episodes begin, and that a resume changes
 nothing."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -365,4 +367,31 @@ def test_a_run_searches_and_practises() -> None:
     assert metrics["searched_steps"] == collector.guide.ways.searched_steps > 0
     assert any(ways.FIRST_PLACE <= number < 1 << 24 for number in seen)
     assert collector.guide.ways.practices[MAZE].attempts.sum() > 0
+    collector.close()
+
+
+def test_places_of_a_way_are_behind_the_door_where_episodes_begin_halfway() -> None:
+    """A recorded way through 1-1; its places are restart points of lanes that begin halfway."""
+    golden = Path(__file__).parents[2] / "golden" / "powers.json"
+    letters = json.loads(golden.read_text())["ways"]["eu big"]
+    changes = {"stages": "1-1,1-2", "rom": "eu", "start_delay": 0, "start_halfway": 0.9}
+    collector = make(**changes, end_on_setback=False)
+    found = collector.guide.ways
+    way = Way(0, 3, [int(letter, 12) for letter in letters])
+    places = found._places(way)
+    assert len(places) > 100
+    found.practices[0] = Practice(way, FIRST_PLACE, places, *np.zeros((2, len(places))))
+    found._next += len(places)
+    found.apply(collector.groups, {})
+    info = np.zeros((collector.groups[0].count, len(_engine.INFO_FIELDS)), np.int32)
+    vector = collector.groups[0].vector
+    obs = np.zeros((collector.groups[0].count, *vector.obs_shape), np.uint8)
+    vector.set_restart_share(1.0)
+    for number in range(FIRST_PLACE + 1, FIRST_PLACE + len(places)):
+        vector.weigh_restart(number, 0.0)
+    vector.reset(None, obs, info)
+    begun = info[info[:, COLUMN["start_stage"]] == 0]
+    assert len(begun)
+    assert set(begun[:, COLUMN["restart"]].tolist()) == {FIRST_PLACE}
+    assert (begun[:, COLUMN["x_pos"]] == 40).all()
     collector.close()

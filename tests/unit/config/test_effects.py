@@ -84,6 +84,8 @@ PLAY = {
     "size": to(40, SHAPES, **PIXELS).unless(observation="tiles"),
     "mask_status_bar": to(False, FRAMES, **PIXELS).unless(observation="tiles"),
     "start_delay": to(30, of("delays")),
+    "start_power": to("big", FRAMES, **PIXELS).unless(start_halfway=1.0),
+    "start_halfway": to(1.0, FRAMES).unless(stages="1-4"),
     "sticky": to(0.9, REWARDS, **STEER).unless(**NOOP),
     "episode_timeout_steps": to(10, of("reasons")),
     "stagnation_limit": to(5, of("reasons"), **NOOP).unless(actions="RIGHT+B;RIGHT+B"),

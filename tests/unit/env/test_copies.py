@@ -16,10 +16,12 @@ from warpzone import rom as roms
 from warpzone.env.single import MarioEnv
 from warpzone.env.vector import MarioVectorEnv
 
-#: Draws of every kind: stages, delays, sticky actions.
+#: Draws of every kind: stages, delays, powers, halfway pages, sticky actions.
 DRAWS: dict[str, Any] = {
     "stages": "1-1..1-4",
     "start_delay": (0, 9),
+    "start_power": "any",
+    "start_halfway": 0.3,
     "sticky": 0.1,
     "time_limit": 12,
     "size": 16,
@@ -38,7 +40,7 @@ def assert_twins(one: MarioVectorEnv, other: MarioVectorEnv, steps: int = 40) ->
         theirs: Any = other.step(actions)
         for index in range(4):
             assert np.array_equal(mine[index], theirs[index]), step
-        for name in ("x_pos", "start_stage", "start_delay", "restart", "forced"):
+        for name in ("x_pos", "power", "start_stage", "start_delay", "restart", "forced"):
             assert np.array_equal(mine[4][name], theirs[4][name]), (step, name)
 
 

@@ -27,6 +27,7 @@ def test_defaults_are_the_documented_ones() -> None:
     assert lanes.rules.reward is _engine.RewardKind.PROGRESS
     assert lanes.timing is _engine.Timing.VBLANK
     assert (lanes.delay_low, lanes.delay_high) == (0, 0)
+    assert (lanes.start_power, lanes.start_halfway) == (_engine.StartPower.SMALL, 0.0)
     assert lanes.observe.mask_top == 0
 
 
@@ -87,6 +88,7 @@ def test_the_engine_refuses_fields_by_name() -> None:
         ({"frame_skip": 0}, r"frame_skip must be in 1\.\.1024, and is 0"),
         ({"buttons": b""}, "buttons must hold 1 to 256 actions, and holds 0"),
         ({"sticky": 1.0}, r"sticky must be a chance in \[0, 1\)"),
+        ({"start_halfway": 1.5}, r"start_halfway must be a share in 0\.\.1"),
         ({"observe": _engine.ObserveSpec(height=0)}, "observation size is 0 x 84"),
         (
             {"rules": _engine.Rules(weights=_engine.RewardWeights(score=float("nan")))},
@@ -163,6 +165,9 @@ def checked(options: Options) -> _engine.LaneConfig:
         ("start_delay", (5, 2), ValueError),
         ("start_delay", -1, ValueError),
         ("start_delay", 1.5, ValueError),
+        ("start_power", "huge", ValueError),
+        ("start_halfway", 1.5, ValueError),
+        ("start_halfway", "often", ValueError),
         ("sticky", 1.0, ValueError),
         ("sticky", "often", ValueError),
         ("end", "never", ValueError),

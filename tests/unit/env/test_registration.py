@@ -152,6 +152,8 @@ def test_equal_to_sync_vector_env(rom: bytes, mode: AutoresetMode) -> None:
         "stages": "1-1,1-4,8-1",
         "time_limit": 30,
         "start_delay": (0, 20),
+        "start_power": "any",
+        "start_halfway": 0.3,
         "sticky": 0.1,
     }
     lanes, seeds = 3, [5, 6, 7]

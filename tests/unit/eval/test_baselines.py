@@ -1,6 +1,7 @@
 """Players that have learned nothing: the same every time, and by the protocol of agents."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from warpzone.rom import native
 DELAYS = (0, 7, 30)
 
 
-def played(**changes: int) -> list[Outcome]:
+def played(**changes: Any) -> list[Outcome]:
     image = rom.find()
     config = tiny(actions="simple")
     program = native.load(image)

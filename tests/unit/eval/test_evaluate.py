@@ -154,6 +154,33 @@ def test_evaluation_leaves_the_agent_alone(image: bytes, program: Any) -> None:
         torch.set_num_threads(1)
 
 
+def test_powers_are_played_when_asked_for(image: bytes, program: Any) -> None:
+    """Whatever the run is trained with: evaluations begin as small Mario at the door."""
+    cases = make_cases((0, 1, 31), ("argmax",), (0, 9))
+    drawn = []
+    for power, expected in (("small", {0}), ("big", {1}), ("fire", {2}), ("any", {0, 1, 2})):
+        config = tiny(start_power="fire", start_halfway=1.0)
+        asked = {"start_power": power} if power != "small" else {}
+        lanes = EvalLanes(
+            config, image, program, [*cases, *make_cases((0,), ("argmax",), range(8))], **asked
+        )
+        assert set(lanes.first_info[:, COLUMN["power"]].tolist()) <= expected
+        assert not lanes.first_info[:, COLUMN["restart"]].any()
+        drawn.append(set(lanes.first_info[:, COLUMN["power"]].tolist()))
+        lanes.close()
+    assert drawn[:3] == [{0}, {1}, {2}]
+    assert len(drawn[3]) > 1
+    # Small Mario dies of the first enemy; big Mario goes on.
+    agent = make_agent(tiny(actions="RIGHT;RIGHT"))
+    config = tiny(actions="RIGHT;RIGHT")
+    asks: list[dict[str, Any]] = [{}, {"start_power": "small"}, {"start_power": "big"}]
+    steps = [
+        evaluate(agent, config, image, program, delays=(0,), policies=("argmax",), **given)[0].steps
+        for given in asks
+    ]
+    assert steps[0] == steps[1] < steps[2]
+
+
 def test_what_each_step_calls_may_end_it(image: bytes, program: Any) -> None:
     def refuse() -> None:
         raise KeyboardInterrupt

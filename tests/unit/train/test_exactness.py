@@ -19,7 +19,13 @@ from warpzone.train.saving import state_of
 PER = {"algo": "vtrace", "per": True, "per_memory_gb": 0.01, "per_segments": 4}
 UPDATES = 12
 KINDS: dict[str, dict[str, Any]] = {
-    "none": {"epochs": 2, "noisy": True, "sticky": 0.2},
+    "none": {
+        "epochs": 2,
+        "noisy": True,
+        "sticky": 0.2,
+        "start_power": "any",
+        "start_halfway": 0.3,
+    },
     "gru": {"memory": "gru", "ema": 0.9, "previous_action": True},
     "per": {**PER, "memory": "gru", "per_burn_in": 2, "per_sample_interval": 2},
     "interval": {**PER, "per_interval_max": 4, "augment_shift": 2},

@@ -49,6 +49,11 @@ def make_spec(
     BackendError if the back-end is code of the current folder that nobody agreed to."""
     if options.obs != "pixels":
         raise BackendError(f"the back-end {backend} shows pixels, not {options.obs}")
+    if options.start_power != "small" or options.start_halfway:
+        raise BackendError(
+            f"the back-end {backend} begins as small Mario at the door; start_power and "
+            "start_halfway need the native engine"
+        )
     check_installed(backend)
     stages: Sequence[tuple[int, ...]] = lane_stages(options.stages, num_lanes)
     _check_stages(backend, rom, stages)
