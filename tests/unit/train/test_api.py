@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import os
@@ -72,6 +73,8 @@ def test_a_run_and_its_agent(capfd: pytest.CaptureFixture[str]) -> None:
     assert run.steps == 96
     assert seen == [32, 64, 96]
     assert run.config.run_name == "mine"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        run.config = tiny()  # type: ignore[misc]
     assert str(run).startswith("runs/mine: 96 steps")
     assert {outcome.policy for outcome in run.outcomes} == {"argmax", "sampled"}
     env = run.agent.make_env(num_envs=2)

@@ -2,6 +2,8 @@
 
 import errno
 import os
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from tiny_runs import tiny
 
 from warpzone.config import TrainConfig, load_preset
 from warpzone.train.ladder import describe, out_of_memory, rungs, shortage
+from warpzone.train.session import _next_rung
 
 
 def test_optimiser_steps_stay_as_long_as_possible() -> None:
@@ -84,3 +87,19 @@ def test_a_failure_of_clearing_up_is_the_failure_before_it() -> None:
     assert out_of_memory(caught.value)
     assert not out_of_memory(ImportError("no module"))
     assert not out_of_memory(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
+
+def test_the_next_rung_goes_on_in_the_folder_of_the_run_that_failed() -> None:
+    config = load_preset("quick").replace(runs_dir="elsewhere", resume="never")
+    what, smaller = next(iter(rungs(config)))
+    assert what
+    failure = MemoryError()
+    assert _next_rung(config, rungs(config), None, failure) == smaller
+    run: Any = SimpleNamespace(folder=SimpleNamespace(path=Path("runs") / "mine"))
+    found = _next_rung(config, rungs(config), run, failure)
+    assert found == smaller.replace(
+        resume="auto", resume_relax_match=True, run_name="mine", runs_dir="runs"
+    )
+    with pytest.raises(MemoryError) as raised:
+        _next_rung(config, iter(()), run, failure)
+    assert raised.value is failure

@@ -1,7 +1,7 @@
 """Storage, sum tree, samplers and statistics, each by itself."""
 
 import math
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
@@ -196,3 +196,42 @@ def test_the_stat_line() -> None:
     stats = ReplayStats(**zeros)
     line = replace(stats, fill=0.12345, unique=1.0, avg_unique=0.5).stat_line()
     assert line == "[replay][stat] fill=12.3% unique=100.0% avg_unique=50.0%"
+
+
+def test_draws_on_a_gpu_are_timed_by_events_in_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = iter([1.0, 3.5, 10.0, 20.0])
+    done = False
+
+    class Event:
+        def __init__(self, device: str, *, enable_timing: bool) -> None:
+            assert device == "cuda"
+            assert enable_timing
+            self.at: float | None = None
+
+        def record(self) -> None:
+            self.at = next(queue)
+
+        def query(self) -> bool:
+            return done
+
+        def elapsed_time(self, end: Any) -> float:
+            return float(end.at - self.at)
+
+    monkeypatch.setattr(torch, "Event", Event)
+    clock = DrawClock(torch.device("cuda"))
+    for laps in (("begin", "sample"), ("begin", "gather")):
+        for name in laps:
+            clock.lap(name)
+        clock.close()
+    assert clock.finished() == []
+    done = True
+    assert clock.finished() == [{"sample": 2.5}, {"gather": 10.0}]
+    assert clock.finished() == []
+
+
+def test_a_schedule_does_not_change() -> None:
+    """A sampler and the checkpoint that describes it hold the same one."""
+    schedule = BetaSchedule(0.4, 1.0)
+    with pytest.raises(FrozenInstanceError):
+        schedule.start = 0.9  # type: ignore[misc]
+    assert schedule(0.0) == 0.4
