@@ -69,7 +69,9 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("warpzone")
+        # Looked up in a file: once.
+        globals()[name] = version("warpzone")
+        return globals()[name]
     # The package `warpzone.train` can be called; it is the function as well.
     home = "warpzone.train" if name == "train" else _HOMES.get(name, "")
     if not home:

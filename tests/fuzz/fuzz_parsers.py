@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -91,17 +90,19 @@ def _fuzz(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="warpzone-fuzz-", dir=_quick_place()) as place:
         targets.prepare(Path(place) / "seeds")
         chosen = [Target(name, function, args) for name, function in named.items()]
-        folder = Path(place) / "input"
         for one in chosen:
+            one.folder = Path(place) / one.name
+            one.folder.mkdir()
+            one.keeping = one.name in targets.KEEPING
             # Once without a limit, so that what is imported late does not count.
-            one.function(Mutator(-1), _fresh(folder))
+            one.function(Mutator(-1), one.folder)
         there = args.out is not None and args.out.is_file()
         before = json.loads(args.out.read_text()) if there else []
         until = time.monotonic() + args.minutes * 60 if args.minutes else float("inf")
         # In turns, so that all of them get their share of what time there is.
         while (left := [one for one in chosen if one.left]) and time.monotonic() < until:
             for one in left:
-                one.turn(SLICE if args.minutes else float("inf"), folder, Mutator)
+                one.turn(SLICE if args.minutes else float("inf"), Mutator)
                 if args.out:
                     _write(args, chosen, before)
     if args.parts == 1:
@@ -120,30 +121,33 @@ class Target:
         self.runs = len(range(args.part, args.runs, args.parts))
         #: Seconds by the clock, by the processor, and of the slowest input by the processor.
         self.took = self.worked = self.slowest = 0.0
+        #: Where inputs are put, and whether the target clears away there what it must.
+        self.folder = Path()
+        self.keeping = False
 
     @property
     def left(self) -> bool:
         return bool(self.done < self.runs and self.failed < self.args.most_failures)
 
-    def turn(self, seconds: float, folder: Path, mutator: Any) -> None:
+    def turn(self, seconds: float, mutator: Any) -> None:
         """Inputs for so long."""
         began = time.perf_counter()
         while self.left and time.perf_counter() - began < seconds:
             with _memory():
                 for _ in range(BATCH):
                     if self.left:
-                        self.input(folder, mutator)
+                        self.input(mutator)
         self.took += time.perf_counter() - began
 
-    def input(self, folder: Path, mutator: Any) -> None:
+    def input(self, mutator: Any) -> None:
         """The next one."""
         number = self.args.seed + self.args.part + self.done * self.args.parts
-        if os.listdir(folder):
-            _fresh(folder)
+        if not self.keeping:
+            _remove_files(str(self.folder))
         before = time.process_time()
         try:
             with _time(self.args.seconds):
-                self.function(mutator(number), folder)
+                self.function(mutator(number), self.folder)
         except (Exception, TooSlowError):  # noqa: BLE001 (any of them is a finding)
             self.failed += 1
             print(f"== {self.name} --seed {number}", traceback.format_exc(), sep="\n")
@@ -201,10 +205,14 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _fresh(folder: Path) -> Path:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    return folder
+def _remove_files(folder: str) -> None:
+    """Everything but folders, which the next input has as well."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                _remove_files(entry.path)
+            else:
+                os.unlink(entry.path)
 
 
 @contextlib.contextmanager

@@ -8,10 +8,11 @@ import contextlib
 import gzip
 import io
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -55,6 +56,8 @@ from warpzone.share.checking import checked
 
 Target = Callable[[Mutator, Path], None]
 TARGETS: dict[str, Target] = {}
+#: Targets that put their folder in order themselves; for all others it has no file.
+KEEPING: set[str] = set()
 
 CONFIG = json.loads(TrainConfig().to_json())
 GOOD_CONFIG = TrainConfig().to_json().encode()
@@ -95,12 +98,31 @@ ANSWER: dict[str, Any] = {
     "result": "done",
 }
 STATE: dict[str, Any] = {"doing": "paused", "paused": True, "reason": "", "overrides": {"lr": 1e-4}}
+ROWS = {names.METRICS: METRIC, names.EPISODES: END, names.EVALS: EVAL}
+ROWS |= {names.HEARTBEAT: BEAT, names.ANSWERS: ANSWER}
+HEADER: dict[str, Any] = {"shape": [1, 2, 2, 2], "lanes": [{"lane": 0}], "actions": [[1, 2]]}
+HEADER |= {"number": 1}
 AREA = AreaPicture(1, 2, 0, np.zeros((208, 640, 3), np.uint8))
 
 
 def target(function: Target) -> Target:
     TARGETS[function.__name__] = function
     return function
+
+
+def keeping(function: Target) -> Target:
+    """A target most of whose files are the same in every input."""
+    KEEPING.add(function.__name__)
+    return function
+
+
+def _put(path: str, content: bytes) -> None:
+    """A file with this content; many times as quick as `Path.write_bytes`."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(handle, content)
+    finally:
+        os.close(handle)
 
 
 def _checkpoint(folder: Path) -> Checkpoint:
@@ -171,13 +193,41 @@ def sidecar(mutator: Mutator, folder: Path) -> None:
     backfill(path, rollout_steps=64, dry_run=True, backup=False)
 
 
+#: The good files of the last input, by the identity that they had when they were written.
+_unharmed: dict[str, tuple[int, int, int]] = {}
+
+
+def _identity(path: str) -> tuple[int, int, int] | None:
+    """What changes if anybody writes or replaces the file."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _damage(folder: Path, files: dict[str, bytes], name: str, content: bytes) -> None:
+    """All files, good but for one. Those that are there and untouched are not written again."""
+    for other in os.listdir(folder):
+        if other not in files:
+            raise AssertionError(f"a reader has written {other}")
+    for other, good in files.items():
+        path = f"{folder}/{other}"
+        if other == name:
+            _put(path, content)
+            _unharmed.pop(path, None)
+        elif path not in _unharmed or _unharmed[path] != _identity(path):
+            _put(path, good)
+            _unharmed[path] = cast(tuple[int, int, int], _identity(path))
+
+
+@keeping
 @target
 def checkpoint(mutator: Mutator, folder: Path) -> None:
     """All files of a checkpoint, one of them damaged."""
-    stem = _seeds[0].stem
-    damaged = mutator.random.choice(list(_seeds[0].files))
-    for name, content in _seeds[0].files.items():
-        (folder / name).write_bytes(mutator.content([content]) if name == damaged else content)
+    stem, files = _seeds[0].stem, _seeds[0].files
+    damaged = mutator.random.choice(list(files))
+    _damage(folder, files, damaged, mutator.content([files[damaged]]))
     checkpoints = Checkpoints(folder)
     checkpoints.prune(last=1, every=0, best=0, newest=9, dry_run=True)
     with contextlib.suppress(CheckpointError):
@@ -202,9 +252,9 @@ def agent(mutator: Mutator, folder: Path) -> None:
     elif kind == 1:
         header = mutator.text(seeds.header)
         content = len(header).to_bytes(8, "little") + header + seeds.tensors
-    (folder / "one.safetensors").write_bytes(content)
+    _put(f"{folder}/one.safetensors", content)
     if kind > 1 or draw.random() < 0.5:
-        (folder / "one.json").write_bytes(mutator.text(seeds.description))
+        _put(f"{folder}/one.json", mutator.text(seeds.description))
     with contextlib.suppress(ConfigError, OSError):
         find_agent(folder / "one.safetensors")
 
@@ -258,28 +308,26 @@ def resume(mutator: Mutator, folder: Path) -> None:
 
 def _run(mutator: Mutator, folder: Path) -> Path:
     run = folder / "run"
-    run.mkdir()
+    place = str(run)
+    for below in ("", names.CONTROL, names.LOGS, names.CHECKPOINTS, names.WALL):
+        # Folders of the last input may be there, without files.
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(f"{place}/{below}")
     # A damaged configuration keeps many readers from the rest.
     text = mutator.text(CONFIG) if mutator.random.random() < 0.5 else GOOD_CONFIG
-    (run / names.CONFIG).write_bytes(text)
-    files = {names.METRICS: METRIC, names.EPISODES: END, names.EVALS: EVAL}
-    files |= {names.HEARTBEAT: BEAT, names.ANSWERS: ANSWER}
-    for name, row in files.items():
-        (run / name).write_bytes(mutator.lines([row]))
-    packed = gzip.compress(mutator.lines([METRIC]), 1)
-    (run / "metrics-0001.jsonl.gz").write_bytes(mutator.content([packed]))
-    for below in (names.CONTROL, names.LOGS, names.CHECKPOINTS, names.WALL):
-        (run / below).mkdir()
-    (run / names.CONTROL / names.STATE).write_bytes(mutator.text(STATE))
-    (run / names.CONTROL / f"{'0' * 32}.json").write_bytes(mutator.text(ANSWER))
-    (run / names.LOGS / names.LOG).write_bytes(mutator.content([b"[train] one\n[eval] two\n"]))
-    (run / names.CHECKPOINTS / f"{_seeds[0].stem}.json").write_bytes(
-        mutator.text(_seeds[0].sidecar)
-    )
-    (run / names.VERSIONS).write_bytes(mutator.text({"sessions": [{"python": "3.12"}]}))
-    (run / names.EVALUATION).write_bytes(mutator.text({"episodes": [EVAL, EVAL]}))
-    header = {"shape": [1, 2, 2, 2], "lanes": [{"lane": 0}], "actions": [[1, 2]], "number": 1}
-    (run / names.WALL / names.WALL_PICTURES).write_bytes(mutator.text(header) + b"\n" + bytes(8))
+    _put(f"{place}/{names.CONFIG}", text)
+    for name, row in ROWS.items():
+        _put(f"{place}/{name}", mutator.lines([row]))
+    # With a time of its own the same number would be another input every second.
+    packed = gzip.compress(mutator.lines([METRIC]), 1, mtime=1)
+    _put(f"{place}/metrics-0001.jsonl.gz", mutator.content([packed]))
+    _put(f"{place}/{names.CONTROL}/{names.STATE}", mutator.text(STATE))
+    _put(f"{place}/{names.CONTROL}/{'0' * 32}.json", mutator.text(ANSWER))
+    _put(f"{place}/{names.LOGS}/{names.LOG}", mutator.content([b"[train] one\n[eval] two\n"]))
+    _put(f"{place}/{names.CHECKPOINTS}/{_seeds[0].stem}.json", mutator.text(_seeds[0].sidecar))
+    _put(f"{place}/{names.VERSIONS}", mutator.text({"sessions": [{"python": "3.12"}]}))
+    _put(f"{place}/{names.EVALUATION}", mutator.text({"episodes": [EVAL, EVAL]}))
+    _put(f"{place}/{names.WALL}/{names.WALL_PICTURES}", mutator.text(HEADER) + b"\n" + bytes(8))
     return run
 
 

@@ -46,8 +46,9 @@ numbers = []
 for part in range(3):
     args = argparse.Namespace(seed=100, runs=8, part=part, parts=3, seconds=30, most_failures=1)
     one = fuzz_parsers.Target("x", lambda number, folder: numbers.append(number), args)
+    one.folder = Path({str(tmp_path)!r}) / "in"
     while one.left:
-        one.input(Path({str(tmp_path)!r}) / "in", lambda number: number)
+        one.input(lambda number: number)
 print(sorted(numbers) == list(range(100, 108)))
 """
     (tmp_path / "in").mkdir()

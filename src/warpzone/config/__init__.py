@@ -133,7 +133,8 @@ def from_saved(values: dict[str, Any]) -> TrainConfig:
 
 def from_dict(values: dict[str, Any]) -> TrainConfig:
     """A configuration from saved or preset fields; unknown ones are refused."""
+    known = TrainConfig.__dataclass_fields__
     for name in values:
-        if name not in TrainConfig.__dataclass_fields__:
+        if name not in known:
             raise ConfigError(f"unknown configuration field {name!r}")
     return TrainConfig(**values)

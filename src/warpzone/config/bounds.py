@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_
 
 #: Whether something is wrong, and the sentence that says what.
 Refusal = tuple[bool, str]
+#: The default of a field that has none; no value is equal to it.
+_NOTHING = object()
 
 
 class Bound(Protocol):
@@ -132,9 +134,18 @@ def annotated(section: Any) -> tuple[Field, ...]:
 def out_of_bounds(config: Any) -> Iterator[Refusal]:
     """Fields that are wrong by themselves: of another type, not finite, or out of bounds."""
     section: Any = type(config)
-    for field in annotated(section):
-        problem = field.problem(getattr(config, field.name))
+    for field, default in _with_defaults(section):
+        value = getattr(config, field.name)
+        # Most fields of most configurations; that defaults are right is a matter of the tests.
+        if value == default and type(value) is type(default):
+            continue
+        problem = field.problem(value)
         yield bool(problem), problem
+
+
+@cache
+def _with_defaults(section: Any) -> tuple[tuple[Field, object], ...]:
+    return tuple((field, getattr(section, field.name, _NOTHING)) for field in annotated(section))
 
 
 def _test_of(kind: Any) -> Callable[[object], bool]:

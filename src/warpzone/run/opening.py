@@ -42,8 +42,9 @@ def open_file(run: Path, name: str | Path) -> BufferedReader:
     """Opens a file of a run's folder for reading; `name` is relative to the folder. All readers
     of runs open files here. OSError if it cannot be, if it or a folder on the way from the run
     is a link, which may lead anywhere, and if it is a pipe or a device, which may have no end."""
-    *folders, last = Path(name).parts
-    if ".." in folders or last == ".." or Path(name).is_absolute():
+    path = Path(name)
+    *folders, last = path.parts
+    if ".." in folders or last == ".." or path.is_absolute():
         raise OSError(errno.EINVAL, "it is not inside the run", str(run / name))
     handle = os.open(run, _FOLDER)
     with ExitStack() as failing:

@@ -124,10 +124,14 @@ def encode(values: dict[str, Any]) -> str:
 
 def own_hash(values: dict[str, Any]) -> str:
     """The hash of all fields but itself; their order and the spaces between them do not count."""
-    fields = {name: value for name, value in values.items() if name != OWN_HASH}
     # Encoded twice, so that the hash is the same before writing and after reading.
-    plain = json.loads(json.dumps(fields))
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return _hash_of_read(json.loads(json.dumps(values)))
+
+
+def _hash_of_read(values: dict[str, Any]) -> str:
+    """The same of fields that were just read, which are what a file can hold."""
+    fields = {name: value for name, value in values.items() if name != OWN_HASH}
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -213,7 +217,7 @@ def parse(values: Any) -> Sidecar:
 def _check_hash(fields: Fields) -> None:
     """Protects against damage, not against attackers: they can write the hash as well."""
     try:
-        right = fields.text(OWN_HASH) == own_hash(fields.values)
+        right = fields.text(OWN_HASH) == _hash_of_read(fields.values)
     except RecursionError as error:
         raise CheckpointError("its side-car is nested too deeply") from error
     if not right:

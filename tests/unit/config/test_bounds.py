@@ -28,6 +28,7 @@ from warpzone.config.bounds import (
     AtLeast,
     AtMost,
     BelowOne,
+    Field,
     Refusal,
     Share,
     annotated,
@@ -72,6 +73,19 @@ def test_every_bound_of_every_field_holds(name: str, bound: BOUNDS) -> None:
         wrong = [text for refused, text in out_of_bounds(config) if refused]
         flag = "--" + name.replace("_", "-")
         assert any(text.startswith(f"{flag} must be") for text in wrong) == (not allowed), wrong
+
+
+@pytest.mark.parametrize("field", annotated(TrainConfig), ids=lambda field: field.name)
+def test_every_default_is_right(field: Field) -> None:
+    """Values that are their defaults are not looked at again."""
+    assert field.problem(getattr(TrainConfig, field.name)) == ""
+
+
+def test_what_is_equal_to_a_default_and_of_another_type_is_looked_at() -> None:
+    for name, value in (("seed", 1.0), ("per", 0), ("stages", None)):
+        config = tiny()
+        object.__setattr__(config, name, value)
+        assert [text for refused, text in out_of_bounds(config) if refused], name
 
 
 def test_numbers_are_bounded() -> None:

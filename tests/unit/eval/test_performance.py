@@ -14,8 +14,8 @@ from warpzone.eval import video_frames
 from warpzone.eval.cases import Case
 from warpzone.eval.eval_lanes import EvalLanes
 from warpzone.eval.evaluate import evaluate_cases
-from warpzone.eval.overlay import PANEL, PARTS, Panel, parse_parts, visible
-from warpzone.eval.performance import Performance, Shot
+from warpzone.eval.overlay import _PAD, PANEL, PARTS, Panel, parse_parts, visible
+from warpzone.eval.performance import Performance, Shot, _softmax
 from warpzone.rom import native
 
 CASES = [Case(0, "argmax", 0), Case(1, "sampled", 5), Case(0, "sampled", 3)]
@@ -213,3 +213,24 @@ def test_words() -> None:
     ]
     with pytest.raises(ValueError, match="more stages"):
         video_frames.mosaic_cases((0,), "argmax", 110, 12)
+
+
+def test_chances_of_any_logits() -> None:
+    """Those of a sure network are far apart."""
+    logits = np.array([[0.0, 1000.0], [-1000.0, -1000.0], [0.0, np.log(3.0)]], np.float32)
+    shares = np.array([[0.0, 1.0], [0.5, 0.5], [0.25, 0.75]])
+    np.testing.assert_allclose(_softmax(logits), shares, rtol=1e-6)
+
+
+def test_the_pad_has_buttons_of_one_size_that_do_not_touch() -> None:
+    boxes = {name: _PAD[name] for name in BUTTONS if name in _PAD}
+    assert len(boxes) == 8
+    for group in (("LEFT", "RIGHT", "UP", "DOWN"), ("SELECT", "START"), ("A", "B")):
+        sizes = {(boxes[n][2] - boxes[n][0], boxes[n][3] - boxes[n][1]) for n in group}
+        assert len(sizes) == 1, group
+    for first, (left, top, right, bottom) in boxes.items():
+        assert 0 <= left < right <= 100
+        assert 0 <= top < bottom <= 44
+        for second, other in boxes.items():
+            apart = right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+            assert apart or first == second, (first, second)

@@ -45,14 +45,14 @@ def test_nothing_overlaps_while_graphs_are_recorded(
     driver = Overlapped(run)
     with ThreadPoolExecutor(1) as thread:
         for update in range(alone):
-            assert driver._take(thread) == f"rollout of {5 + update}"
+            assert str(driver._take(thread)) == f"rollout of {5 + update}"
             assert not driver.ahead
             run.global_update += 1
-        assert driver._take(thread) == f"rollout of {5 + alone}"
+        assert str(driver._take(thread)) == f"rollout of {5 + alone}"
         assert driver.ahead
         run.global_update += 1
         # Played before this update was learned from.
-        assert driver._take(thread) == f"rollout of {5 + alone}"
+        assert str(driver._take(thread)) == f"rollout of {5 + alone}"
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
