@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from tiny_runs import make_agent, same, tiny
 
 from warpzone.config import ConfigError, TrainConfig
@@ -112,6 +113,15 @@ def test_common_sizes_of_pictures_are_guessed(size: int) -> None:
     config = TrainConfig(size=size, encoder_width=0.125, hidden_size=16)
     weights = Agent(model_spec(config, 7)).state_dict()
     assert guess_config(weights).size == size
+
+
+def test_a_network_can_be_named_for_weights_without_a_configuration(tmp_path: Path) -> None:
+    config = TrainConfig(size=36, encoder_width=0.125, hidden_size=16)
+    file = tmp_path / "alone.safetensors"
+    save_file(Agent(model_spec(config, 7)).state_dict(), file)
+    assert find_agent(file).config.network == ""
+    with pytest.raises(ConfigError, match="the network nowhere:Net is missing"):
+        find_agent(file, network="nowhere:Net")
 
 
 def test_refusals(tmp_path: Path) -> None:
