@@ -1,6 +1,7 @@
 """Fixtures shared by all tests: the ROMs and their translated programs."""
 
 import os
+import platform
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,26 @@ def native(rom: bytes) -> Any:
     from warpzone.rom import native as translator
 
     return translator.prepare(rom)
+
+
+def _emit(rom: bytes) -> Any:
+    from warpzone import _engine
+
+    if platform.machine() != "x86_64":
+        pytest.skip("machine code is emitted for x86-64 CPUs only")
+    return _engine.emit(rom)
+
+
+@pytest.fixture(scope="session")
+def emitted(rom: bytes) -> Any:
+    """The same made by the engine's own emitter."""
+    return _emit(rom)
+
+
+@pytest.fixture(scope="session", params=["compiled", "emitted"])
+def translated(request: pytest.FixtureRequest, rom: bytes, native: Any) -> Any:
+    """Every test that uses it runs on compiled and on emitted code."""
+    return native if request.param == "compiled" else _emit(rom)
 
 
 @pytest.fixture

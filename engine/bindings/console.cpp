@@ -9,7 +9,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
 #include "game/start.hpp"
-#include "native/loader.hpp"
+#include "native/program.hpp"
 #include "vec/hash.hpp"
 #include "vec/savestate.hpp"
 
@@ -36,7 +36,7 @@ uint8_t reversed(uint8_t byte) {
 class PyConsole {
  public:
   PyConsole(const nb::bytes& rom, const std::string& timing,
-            std::shared_ptr<native::Library> native)
+            std::shared_ptr<native::Program> native)
       : cart_(parse_rom(rom)), native_(std::move(native)) {
     if (native_) native_->require(*cart_);
     if (parse_timing(timing) == Timing::kVblank) {
@@ -194,7 +194,7 @@ class PyConsole {
 
   std::mutex mutex_;
   CartridgePtr cart_;
-  std::shared_ptr<const native::Library> native_;
+  std::shared_ptr<const native::Program> native_;
   std::variant<Machine, nespy::Machine> machine_;
   uint64_t fingerprint_ = 0;
 };
@@ -203,7 +203,7 @@ class PyConsole {
 
 void bind_console(nb::module_& m) {
   nb::class_<PyConsole>(m, "Console")
-      .def(nb::init<const nb::bytes&, const std::string&, std::shared_ptr<native::Library>>(),
+      .def(nb::init<const nb::bytes&, const std::string&, std::shared_ptr<native::Program>>(),
            nb::arg("rom"), nb::kw_only(), nb::arg("timing") = "vblank",
            nb::arg("native") = nb::none())
       .def("frame", &PyConsole::frame, nb::arg("buttons"), nb::arg("buttons2") = 0)

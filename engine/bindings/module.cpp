@@ -8,6 +8,7 @@
 #include "game/episode.hpp"
 #include "game/rom_check.hpp"
 #include "game/signals.hpp"
+#include "native/executable.hpp"
 #include "native/loader.hpp"
 #include "native/translate.hpp"
 #include "vec/observe.hpp"
@@ -34,6 +35,12 @@ std::string translate(const nb::bytes& rom) {
   const CartridgePtr cart = parse_rom(rom);
   const ReleasedGil release;
   return native::translate(*cart);
+}
+
+std::shared_ptr<native::Program> emit(const nb::bytes& rom) {
+  const CartridgePtr cart = parse_rom(rom);
+  const ReleasedGil release;
+  return std::make_shared<native::Executable>(*cart);
 }
 
 nb::object resize(nb::handle image, int height, int width, const std::string& simd) {
@@ -68,11 +75,16 @@ void bind(nb::module_& m) {
   m.attr("SIMD_LEVELS") = names(simd_levels(), simd_name);
   m.def("check_rom", &check_rom, nb::arg("data"));
   m.def("translate", &translate, nb::arg("rom"));
+  m.def("emit", &emit, nb::arg("rom"));
   m.def("native_abi", &native::abi);
   m.def("resize_area", &resize, nb::arg("image"), nb::arg("height"), nb::arg("width"),
         nb::arg("simd"));
-  nb::class_<native::Library>(m, "NativeProgram")
-      .def(nb::init<const std::string&>(), nb::arg("path"));
+  nb::class_<native::Program>(m, "NativeProgram")
+      .def(nb::new_([](const std::string& path) -> std::shared_ptr<native::Program> {
+             return std::make_shared<native::Library>(path);
+           }),
+           nb::arg("path"))
+      .def_prop_ro("how", &native::Program::how);
   bind_config(m);
   bind_game(m);
   bind_console(m);

@@ -35,7 +35,7 @@ class Threads {
 class PyVector {
  public:
   PyVector(const nb::bytes& rom, const LaneConfig& lanes, const std::vector<Integers>& stages,
-           std::shared_ptr<native::Library> native,
+           std::shared_ptr<native::Program> native,
            const std::variant<int, const Threads*>& num_threads, const std::string& simd) {
     Vector::Stages lists;
     for (const Integers& list : stages) lists.push_back(stage_list(list));

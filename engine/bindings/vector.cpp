@@ -17,7 +17,7 @@ void bind_vector(nb::module_& m) {
       .def_prop_ro("num_threads", &Threads::num_threads);
   nb::class_<PyVector>(m, "Vector")
       .def(nb::init<const nb::bytes&, const LaneConfig&, const std::vector<Integers>&,
-                    std::shared_ptr<native::Library>, const std::variant<int, const Threads*>&,
+                    std::shared_ptr<native::Program>, const std::variant<int, const Threads*>&,
                     const std::string&>(),
            arg("rom"), arg("lanes"), nb::kw_only(), arg("stages"), arg("native") = nb::none(),
            arg("num_threads") = 1, arg("simd") = "auto")

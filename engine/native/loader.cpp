@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 
 #include "native/translate.hpp"
@@ -44,12 +45,6 @@ Library::Library(const std::string& path) {
   std::memcpy(&code_.slack, find(handle.get(), "wz_slack", path), sizeof code_.slack);
   std::memcpy(&program_, find(handle.get(), "wz_program", path), sizeof program_);
   handle_ = handle.release();
-}
-
-void Library::require(const Cartridge& cart) const {
-  if (program_id(cart) != program_) {
-    throw std::invalid_argument("the translated code was made from another ROM");
-  }
 }
 
 Library::~Library() {

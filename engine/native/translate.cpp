@@ -1,11 +1,10 @@
 #include "native/translate.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <map>
 #include <utility>
 
+#include "native/analysis.hpp"
 #include "native/flow.hpp"
 #include "native/semantics.hpp"
 #include "nes/console.hpp"
@@ -28,18 +27,9 @@ std::string text(const char* format, Args... args) {
   return buffer;
 }
 
-bool is_io(unsigned address) { return address >= 0x2000 && address < 0x8000; }
-
-bool is_store(Op op) { return op == Op::kSta || op == Op::kStx || op == Op::kSty; }
-
-bool is_modify(Op op) {
-  return op == Op::kAsl || op == Op::kLsr || op == Op::kRol || op == Op::kRor || op == Op::kInc ||
-         op == Op::kDec;
-}
-
-class Emitter {
+class Translator {
  public:
-  explicit Emitter(const Cartridge& cart) : cart_(cart), flow_(discover(cart)) {}
+  explicit Translator(const Cartridge& cart) : cart_(cart), flow_(discover(cart)) {}
 
   std::string run() {
     header();
@@ -55,34 +45,23 @@ class Emitter {
   void data_instruction(const Instruction& i, Op op, Mode mode);
   void go(uint16_t target, uint16_t from);
   std::string address(const Instruction& i, Mode mode, bool penalty);
-  int slack() const;
 
   bool known(uint16_t pc) const { return flow_.code.contains(pc); }
-  /// True for the branch that closes `loop: LDA $2002; AND #n; BEQ/BNE loop`, the wait for the PPU.
-  bool polls(const Instruction& i) const {
-    return i.operand == static_cast<uint16_t>(i.next - 7) && cart_.read(i.operand) == 0xAD &&
-           cart_.read16(static_cast<uint16_t>(i.operand + 1)) == 0x2002 &&
-           cart_.read(static_cast<uint16_t>(i.operand + 3)) == 0x29;
-  }
 
   const Cartridge& cart_;
   Flow flow_;
   std::string out_;
 };
 
-void Emitter::header() {
+void Translator::header() {
   out_ += "#include <stdint.h>\n";
   out_ += text("const char wz_abi[] = \"%s\";\n", abi().c_str());
   out_ += text("const uint64_t wz_program = %lluu;\n",
                static_cast<unsigned long long>(program_id(cart_)));
-  out_ += text("const int32_t wz_slack = %d;\n", slack());
+  out_ += text("const int32_t wz_slack = %d;\n", slack(cart_, flow_));
   out_ += "const uint8_t wz_entry[0x8000] = {";
   for (const uint16_t pc : flow_.entries) {
-    if (!known(pc)) continue;
-    const Instruction i = decode(cart_, pc);
-    const Op op = opcodes::kTable[i.opcode].op;
-    const bool waits = op == Op::kJmp && i.operand == pc;
-    if (op != Op::kIllegal && op != Op::kBrk && !waits) out_ += text("[0x%X]=1,", pc - 0x8000u);
+    if (may_enter(cart_, flow_, pc)) out_ += text("[0x%X]=1,", pc - 0x8000u);
   }
   out_ += "};\n";
   out_ += R"(typedef struct {
@@ -142,7 +121,7 @@ dispatch:
 )";
 }
 
-void Emitter::footer() {
+void Translator::footer() {
   out_ += R"(leave:
   NOW = now;
   CPU(uint16_t, PC) = (uint16_t)pc;
@@ -155,7 +134,7 @@ void Emitter::footer() {
 )";
 }
 
-void Emitter::go(uint16_t target, uint16_t from) {
+void Translator::go(uint16_t target, uint16_t from) {
   if (!known(target)) {
     out_ += text("LEAVE(0x%X)", static_cast<unsigned>(target));
     return;
@@ -166,7 +145,7 @@ void Emitter::go(uint16_t target, uint16_t from) {
 
 /// Statements that compute an effective address into `at`, penalties included; for addresses known
 /// now, nothing. Returns the expression to use.
-std::string Emitter::address(const Instruction& i, Mode mode, bool penalty) {
+std::string Translator::address(const Instruction& i, Mode mode, bool penalty) {
   const unsigned base = i.operand;
   const auto indexed = [&](const char* index) {
     if (penalty && (base & 0xFF)) out_ += text("now += (0x%X + %s >> 8) * 3; ", base & 0xFF, index);
@@ -194,56 +173,44 @@ std::string Emitter::address(const Instruction& i, Mode mode, bool penalty) {
   }
 }
 
-void Emitter::data_instruction(const Instruction& i, Op op, Mode mode) {
-  const bool reads = !is_store(op);
-  const bool writes = is_store(op) || is_modify(op);
-  const std::string at = address(i, mode, reads && !writes);
+void Translator::data_instruction(const Instruction& i, Op op, Mode mode) {
+  const Access a = access(i);
+  const std::string at = address(i, mode, a.reads && !a.writes);
   const unsigned base = i.operand;
-  const bool indexed = mode == Mode::kAbsoluteX || mode == Mode::kAbsoluteY;
-  const bool zero_page =
-      mode == Mode::kZeroPage || mode == Mode::kZeroPageX || mode == Mode::kZeroPageY;
-  const unsigned last = base + (indexed ? 0xFFu : 0u);
-  const bool constant = mode == Mode::kAbsolute || indexed;
-  const bool in_ram = zero_page || (constant && last < 0x2000);
-  const bool in_rom = constant && base >= 0x8000 && last <= 0xFFFF;
   const std::string cell =
-      zero_page || last < 0x800 ? text("r[%s]", at.c_str()) : text("r[%s & 0x7FF]", at.c_str());
+      a.zero_page || a.last < 0x800 ? text("r[%s]", at.c_str()) : text("r[%s & 0x7FF]", at.c_str());
 
-  if (reads) {
+  if (a.reads) {
     if (mode == Mode::kImmediate) {
       out_ += text("value = 0x%X; ", base);
-    } else if (in_ram) {
+    } else if (a.in_ram) {
       out_ += text("value = %s; ", cell.c_str());
-    } else if (in_rom && !indexed) {
+    } else if (a.in_rom && !a.indexed) {
       out_ += text("value = 0x%X; ", static_cast<unsigned>(cart_.read(i.operand)));
-    } else if (in_rom) {
+    } else if (a.in_rom) {
       out_ += text("value = prg[%s - 0x8000]; ", at.c_str());
     } else {
       out_ += text("value = load(m, cart, io, %s, start, now); ", at.c_str());
     }
   }
   if (!is_store(op)) out_ += effect(op);
-  if (!writes) return;
+  if (!a.writes) return;
   const char* source = is_store(op) ? effect(op) : "value";
-  if (in_ram) {
+  if (a.in_ram) {
     out_ += text(" %s = (uint8_t)%s;", cell.c_str(), source);
-  } else if (!in_rom) {
+  } else if (!a.in_rom) {
     out_ += text(" now = store(m, cart, io, %s, %s, start, now);", at.c_str(), source);
-    // The write may have raised an interrupt or taken the time of a DMA.
-    if (!constant ||
-        (is_io(last) && (indexed || base == 0x4014 || (base < 0x4000 && !(base & 7))))) {
+    if (a.leaves) {
       out_ += text(" if (NMI || now > limit) LEAVE(0x%X)", static_cast<unsigned>(i.next));
     }
   }
 }
 
-void Emitter::instruction(const Instruction& i) {
+void Translator::instruction(const Instruction& i) {
   const auto& info = opcodes::kTable[i.opcode];
   const unsigned pc = i.pc;
   out_ += text("L%04X: ", pc);
-  const bool waits = info.op == Op::kJmp && info.mode == Mode::kAbsolute && i.operand == i.pc;
-  if (info.op == Op::kIllegal || info.op == Op::kBrk || waits) {
-    // Waiting for an interrupt, or failing, is the interpreter's work.
+  if (stops(i)) {
     out_ += text("LEAVE(0x%X)\n", pc);
     return;
   }
@@ -252,7 +219,7 @@ void Emitter::instruction(const Instruction& i) {
   if (const char* taken = condition(info.op)) {
     const bool far = ((i.next ^ i.operand) & 0xFF00) != 0;
     out_ += text("if (%s) { now += %d; ", taken, (far ? 2 : 1) * kDots);
-    if (polls(i)) {
+    if (polls(cart_, i)) {
       out_ += text("now = io->skip_poll(m, cart, 0x%X, now, limit); ",
                    static_cast<unsigned>(cart_.read(static_cast<uint16_t>(i.operand + 4))));
     }
@@ -305,32 +272,6 @@ void Emitter::instruction(const Instruction& i) {
   out_ += '\n';
 }
 
-/// The longest time in dots that can pass between two checks. Between checks control only moves
-/// to higher addresses, so one sweep from the end finds the longest path.
-int Emitter::slack() const {
-  constexpr int kPenalties = 2;
-  std::map<uint16_t, int> longest;
-  int worst = 0;
-  for (auto it = flow_.code.rbegin(); it != flow_.code.rend(); ++it) {
-    const Instruction i = decode(cart_, *it);
-    const auto& info = opcodes::kTable[i.opcode];
-    int after = 0;
-    const auto reach = [&](uint16_t target) {
-      const auto found = target > i.pc ? longest.find(target) : longest.end();
-      if (found != longest.end()) after = std::max(after, found->second);
-    };
-    const bool ends = info.op == Op::kJmp || info.op == Op::kJsr || info.op == Op::kRts ||
-                      info.op == Op::kRti || info.op == Op::kIllegal || info.op == Op::kBrk;
-    if (!ends) reach(i.next);
-    if (condition(info.op) || (info.op == Op::kJmp && info.mode == Mode::kAbsolute)) {
-      reach(i.operand);
-    }
-    longest[i.pc] = after + (info.cycles + kPenalties) * kDots;
-    worst = std::max(worst, longest[i.pc]);
-  }
-  return worst + kDots;
-}
-
 }  // namespace
 
 std::string abi() {
@@ -347,6 +288,6 @@ uint64_t program_id(const Cartridge& cart) {
   return hash;
 }
 
-std::string translate(const Cartridge& cart) { return Emitter(cart).run(); }
+std::string translate(const Cartridge& cart) { return Translator(cart).run(); }
 
 }  // namespace wz::native

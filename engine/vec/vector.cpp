@@ -17,7 +17,7 @@ constexpr int kMaxThreads = 1024;
 }  // namespace
 
 Vector::Vector(const LaneConfig& config, CartridgePtr cart,
-               std::shared_ptr<const native::Library> native, Simd simd, Stages stages,
+               std::shared_ptr<const native::Program> native, Simd simd, Stages stages,
                std::shared_ptr<Pool> pool)
     : config_(config),
       num_lanes_(static_cast<int>(std::min(stages.size(), kMaxLanes))),

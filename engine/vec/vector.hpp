@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "native/loader.hpp"
+#include "native/program.hpp"
 #include "vec/async.hpp"
 #include "vec/lane_set.hpp"
 #include "vec/pool.hpp"
@@ -30,7 +30,7 @@ class Vector {
  public:
   using Stages = std::vector<std::vector<uint8_t>>;
 
-  Vector(const LaneConfig& config, CartridgePtr cart, std::shared_ptr<const native::Library> native,
+  Vector(const LaneConfig& config, CartridgePtr cart, std::shared_ptr<const native::Program> native,
          Simd simd, Stages stages, std::shared_ptr<Pool> pool);
   ~Vector();
 
@@ -116,7 +116,7 @@ class Vector {
   std::mutex mutex_;
   std::atomic<int> calls_{0};   ///< being served, or waiting for that
   std::atomic<pid_t> process_;  ///< whose lanes these are
-  std::shared_ptr<const native::Library> native_;
+  std::shared_ptr<const native::Program> native_;
   std::shared_ptr<LaneSet> lanes_;  ///< null once closed
   std::unique_ptr<AsyncSteps> async_;
   std::shared_ptr<Pool> pool_;

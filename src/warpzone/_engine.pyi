@@ -71,6 +71,13 @@ def check_rom(data: bytes) -> None:
 def translate(rom: bytes) -> str:
     """C source that runs this ROM's program natively (see engine/native)."""
 
+def emit(rom: bytes) -> NativeProgram:
+    """Machine code that runs this ROM's program, made in memory in a moment, without a compiler.
+
+    Raises RuntimeError with one sentence on other CPUs than x86-64 and where the system refuses
+    memory that can be executed.
+    """
+
 def native_abi() -> str:
     """Changes whenever translated code of an older engine must not be loaded any more."""
 
@@ -81,6 +88,9 @@ class NativeProgram:
     """
 
     def __init__(self, path: str) -> None: ...
+    @property
+    def how(self) -> str:
+        """How the code was made: "compiled" (a library) or "emitted" (`emit`)."""
 
 class Console:
     """One machine, frame by frame: the tool of tests, movies and demos. Timing is "vblank" or

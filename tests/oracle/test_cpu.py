@@ -1,7 +1,8 @@
-"""Interpreter and translated code against the slow 6502 of the data sheet."""
+"""Interpreter and translated code, compiled or emitted, against the slow 6502 of the data sheet."""
 
 from __future__ import annotations
 
+import platform
 import random
 import subprocess
 from pathlib import Path
@@ -140,17 +141,21 @@ def test_random_programs_match_the_data_sheet(tmp_path: Path) -> None:
         folder.mkdir()
         interpreted = _engine.Console(rom)
         translated = _engine.Console(rom, native=load_native(rom, folder))
+        program = _engine.emit(rom) if platform.machine() == "x86_64" else None
+        emitted = _engine.Console(rom, native=program)
         cpu = reference(prg, interpreted.ram().tobytes())
         dots = 0
         for frame in range(6):
             interpreted.frame(0)
             translated.frame(0)
+            emitted.frame(0)
             short = 1 if frame >= DEAD_FRAMES and (frame - DEAD_FRAMES) % 2 else 0
             dots += DOTS_PER_FRAME - short
             while cpu.cycles * 3 < dots:
                 cpu.step()
             assert_same(interpreted, cpu, dots, f"interpreter, program {seed}, frame {frame}")
             assert_same(translated, cpu, dots, f"translated, program {seed}, frame {frame}")
+            assert_same(emitted, cpu, dots, f"emitted, program {seed}, frame {frame}")
         for opcode, count in cpu.executed.items():
             executed[opcode] = executed.get(opcode, 0) + count
         for opcode, count in cpu.crossed.items():

@@ -27,17 +27,17 @@ def test_every_stage_and_timing_has_a_golden() -> None:
 
 
 def test_translated_code_gives_the_same_goldens(
-    variant: str, native: _engine.NativeProgram
+    variant: str, translated: _engine.NativeProgram
 ) -> None:
     for run in golden_runs.load_play():
         if run["variant"] == variant and run["timing"] == "vblank":
-            assert golden_runs.play(run, native) == run["checkpoints"], _name(run)
+            assert golden_runs.play(run, translated) == run["checkpoints"], _name(run)
 
 
-def test_whole_game(variant: str, native: _engine.NativeProgram) -> None:
+def test_whole_game(variant: str, translated: _engine.NativeProgram) -> None:
     """From power-on through a lost game and all 32 stages to the end, in one go."""
     game = movies.load_game(variant)
-    assert golden_runs.game_result(variant, game.masks, native) == game.expected
+    assert golden_runs.game_result(variant, game.masks, translated) == game.expected
     stages = [(world, stage) for _, world, stage in game.expected["stage_changes"]]
     assert stages[-32:] == [(w, s) for w in range(1, 9) for s in range(1, 5)]
     assert game.expected["victory_frame"] is not None
