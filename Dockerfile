@@ -13,7 +13,7 @@ COPY . .
 RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /dist .
 
 FROM python:3.12-slim-bookworm AS base
-# gcc translates the ROM's program at the first start; without it the interpreter plays.
+# gcc translates the ROM's program at the first start; without it x86-64 emits, others interpret.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/* \

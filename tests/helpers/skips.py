@@ -14,6 +14,7 @@ ACCEPTED = re.compile(
     r"needs CUDA|this CPU has the portable code only|the C library here is not glibc"
     r"|only here is the display an environment variable|needs a disk that is always full"
     r"|machine code is emitted for x86-64 CPUs only"
+    r"|this kernel knows no PR_SET_MDWE"
     r"|mounting a small file system needs root|no tmpfs here"
     r"|apt has no .* of 64-bit ARM here"
     r"|(jq|pandas|polars) is not installed"

@@ -57,12 +57,13 @@ def setups(plan: Plan, translated: bool) -> list[Setup]:
 
 def measure(rom: bytes, variant: str, plan: Plan, tell: Callable[[str], None]) -> dict[str, Any]:
     """One interleaved run over all cases; the result is ready for JSON."""
-    translated = native.load(rom) is not None
+    program = native.load(rom)
+    translated = program is not None
     vectors = {setup: Lanes(rom, setup).start() for setup in setups(plan, translated)}
     resets = Lanes(rom, Setup(lanes=RESET_LANES, translated=translated)).start()
-    cases = [Case("raw interpreter", "frames/s", raw_frames(rom, False))]
+    cases = [Case("raw interpreter", "frames/s", raw_frames(rom, None))]
     if translated:
-        cases.append(Case("raw translated", "frames/s", raw_frames(rom, True)))
+        cases.append(Case("raw translated", "frames/s", raw_frames(rom, program)))
     for setup, lanes in vectors.items():
         cases.append(Case(_name(setup), "steps/s", lanes.steps, setup.about()))
     cases.append(Case("reset", "resets/s", resets.resets, resets.setup.about()))
@@ -155,7 +156,7 @@ def _threads(case: Case) -> int:
 
 
 def _name(setup: Setup) -> str:
-    parts = ["steps", "translated" if setup.translated else "interpreter"]
+    parts = ["steps", setup.code]
     parts.append(f"{setup.lanes}x{setup.threads}")
     if setup.simd != "auto":
         parts.append(setup.simd)

@@ -10,7 +10,7 @@ import numpy as np
 from warpzone import _engine
 from warpzone.bench.rounds import Slice, until
 from warpzone.env.actions import action_table
-from warpzone.env.options import Options
+from warpzone.env.options import Native, Options
 from warpzone.env.walker import right_biased
 from warpzone.rom import native
 
@@ -32,16 +32,31 @@ class Setup:
     lanes: int = 16
     threads: int = 1
     translated: bool = True
+    emitted: bool = False
     simd: str = "auto"
     frame_skip: int = 4
     frame_stack: int = 4
+
+    @property
+    def code(self) -> str:
+        """What runs the program."""
+        if not self.translated:
+            return "interpreter"
+        return "emitted" if self.emitted else "translated"
+
+    @property
+    def native(self) -> Native:
+        """The same for environments."""
+        if not self.translated:
+            return False
+        return "emitted" if self.emitted else "auto"
 
     def about(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "lanes": self.lanes,
             "threads": self.threads,
-            "code": "translated" if self.translated else "interpreter",
+            "code": self.code,
             "simd": self.simd,
             "frame_skip": self.frame_skip,
             "frame_stack": self.frame_stack,
@@ -60,9 +75,16 @@ def random_masks(frames: int, seed: int = 0) -> bytes:
     return table[right_biased(rng, frames // HOLD + 1)].repeat(HOLD)[:frames].tobytes()
 
 
-def raw_frames(rom: bytes, translated: bool) -> Slice:
-    """Frames of one machine, nothing drawn, nothing observed."""
-    console = _engine.Console(rom, native=native.load(rom) if translated else None)
+def program(rom: bytes, setup: Setup) -> _engine.NativeProgram | None:
+    """What runs the program, for the engine itself."""
+    if not setup.translated:
+        return None
+    return native.emit(rom) if setup.emitted else native.load(rom)
+
+
+def raw_frames(rom: bytes, program: _engine.NativeProgram | None) -> Slice:
+    """Frames of one machine, nothing drawn, nothing observed; interpreted without a program."""
+    console = _engine.Console(rom, native=program)
     start = _reach_play(console)
     plan = random_masks(_PLAN * CHUNK)
     position = 0
@@ -143,7 +165,7 @@ class Lanes:
             setup.lanes,
             num_threads=setup.threads,
             rom=rom,
-            native="auto" if setup.translated else False,
+            native=setup.native,
             simd=setup.simd,
             frame_skip=setup.frame_skip,
             frame_stack=setup.frame_stack,
@@ -163,7 +185,7 @@ class Lanes:
             rom,
             setup.lanes,
             autoreset=_engine.Autoreset.NEXT_STEP,
-            native=native.load(rom) if setup.translated else None,
+            native=program(rom, setup),
             num_threads=setup.threads,
         )
         self.env = engine

@@ -1,6 +1,7 @@
 """`warpzone doctor`: what is installed, and what to do about each problem."""
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -11,11 +12,16 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import metadata
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from warpzone.cli import surroundings
 from warpzone.cli.extras import EXTRAS, command
 from warpzone.cli.surroundings import Check
 
+if TYPE_CHECKING:
+    from warpzone.rom import Rom
+
+_EMITTER = "nothing to repair: emitted code is about as fast as compiled code"
 _TRANSLATE = "it is made on first use, or now by `warpzone rom install --variant all`"
 
 
@@ -60,7 +66,7 @@ def examine(*, use_torch: bool = False, use_network: bool = False) -> Iterator[C
         roms = list(_roms())
         yield from roms
         missing = any(check.status == "problem" for check in roms)
-    yield _compiler()
+    yield _compiler(engine.status == "ok")
     yield from surroundings.folders()
     yield surroundings.proxy()
     # Only the ROM is fetched from the network.
@@ -118,20 +124,39 @@ def _roms() -> Iterator[Check]:
         if not native.enabled():
             detail = f"{image.variant}: switched off by WARPZONE_NATIVE=0; about 5 times slower"
             yield Check("translated", "note", detail, "unset WARPZONE_NATIVE")
-        elif library := native.cached(image.data):
-            yield Check("translated", "ok", f"{image.variant}, {library}")
         else:
-            detail = f"{image.variant}: not yet; the interpreter is about 5 times slower"
-            yield Check("translated", "note", detail, _TRANSLATE)
+            yield _translated(image)
 
 
-def _compiler() -> Check:
+def _translated(image: "Rom") -> Check:
+    from warpzone.rom import compiler, native
+
+    if not native.emits():
+        if library := native.cached(image.data):
+            return Check("translated", "ok", f"{image.variant}, {library}")
+        with contextlib.suppress(compiler.CompilerError):
+            compiler.find()
+            return Check("translated", "note", f"{image.variant}: not yet compiled", _TRANSLATE)
+    if refusal := native.emitter_refusal():
+        detail = f"{image.variant}: {refusal}; the interpreter is about 5 times slower"
+        return Check("translated", "note", detail, "install gcc or clang")
+    return Check("translated", "ok", f"{image.variant}, emitted in memory when it is loaded")
+
+
+def _compiler(engine_works: bool) -> Check:
     from warpzone.rom import compiler
 
     try:
         command = compiler.find()
         return Check("compiler", "ok", compiler.describe(command))
     except compiler.CompilerError as error:
+        if engine_works:
+            from warpzone.rom import native
+
+            if native.emitter_refusal() is None:
+                missing = isinstance(error, compiler.NoCompilerError)
+                detail = "there is none, and the emitter is used" if missing else str(error)
+                return Check("compiler", "note", detail, _EMITTER)
         detail = f"{error} Without it only the interpreter runs, about 5 times slower."
         return Check("compiler", "note", detail, "install gcc or clang")
 

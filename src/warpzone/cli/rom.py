@@ -6,6 +6,10 @@ import time
 
 from warpzone import rom
 
+_EMITTED = (
+    "translated without a compiler, by the emitter: in memory, in a moment, whenever it is loaded"
+)
+
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
@@ -48,12 +52,16 @@ def _install(variant: str | None, source: str | None) -> int:
 def _translate(installed: rom.Rom) -> None:
     from warpzone.rom import native
 
-    if native.cached(installed.data) is not None:
+    if not native.emits() and native.cached(installed.data) is not None:
         return
     started = time.perf_counter()
-    # Without a compiler this warns and the interpreter is used; the ROM is installed either way.
-    if native.load(installed.data) is not None:
-        print(f"{installed.variant}: translated in {time.perf_counter() - started:.1f} s")
+    # Where nothing can be translated this warns; the ROM is installed either way.
+    program = native.load(installed.data)
+    seconds = time.perf_counter() - started
+    if program is not None and program.how == "emitted":
+        print(f"{installed.variant}: {_EMITTED}")
+    elif program is not None:
+        print(f"{installed.variant}: translated in {seconds:.1f} s")
 
 
 def _info() -> int:

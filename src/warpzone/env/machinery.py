@@ -110,12 +110,16 @@ def rom_image(rom: str | bytes | os.PathLike[str] | None) -> bytes:
 
 def native_program(image: bytes, native: Native, timing: str) -> "_engine.NativeProgram | None":
     """Translated code of a ROM, when wanted and possible."""
-    if native not in (True, False, "auto"):
-        raise ValueError(f"native must be True, False or 'auto', not {native!r}")
+    if native not in (True, False, "auto", "emitted"):
+        raise ValueError(f"native must be True, False, 'auto' or 'emitted', not {native!r}")
     if native is False or timing != "vblank":
-        if native is True:
-            raise ValueError(f"native=True cannot be had with timing={timing!r}; it is interpreted")
+        if native in (True, "emitted"):
+            raise ValueError(
+                f"native={native!r} cannot be had with timing={timing!r}; it is interpreted"
+            )
         return None
     from warpzone.rom import native as translator
 
+    if native == "emitted":
+        return translator.emit(image)
     return translator.prepare(image) if native is True else translator.load(image)

@@ -35,7 +35,7 @@ MAX_DELAY = 100_000
 
 Size = int | tuple[int, int]
 Delay = int | tuple[int, int]
-Native = bool | Literal["auto"]
+Native = bool | Literal["auto", "emitted"]
 
 
 class OptionArgs(TypedDict, total=False):

@@ -17,6 +17,10 @@ class CompilerError(Exception):
     """No compiler, or it failed; one sentence."""
 
 
+class NoCompilerError(CompilerError):
+    """There is none, and none was asked for."""
+
+
 def find() -> list[str]:
     """The command that compiles C: $CC if set, else the first of cc, gcc and clang."""
     if chosen := os.environ.get("CC"):
@@ -27,7 +31,7 @@ def find() -> list[str]:
     for name in ("cc", "gcc", "clang"):
         if shutil.which(name):
             return [name]
-    raise CompilerError(f"there is no C compiler; {_ADVICE}.")
+    raise NoCompilerError(f"there is no C compiler; {_ADVICE}.")
 
 
 def describe(command: list[str]) -> str:

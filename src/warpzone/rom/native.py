@@ -1,9 +1,11 @@
-"""The private cache of translated code: one shared library for each ROM, engine and CPU.
+"""Translated code: compiled into a private cache, or emitted into memory where that cannot be.
 
+The cache holds one shared library for each ROM, engine and CPU.
 A library is translated and compiled once on the user's machine, under a lock, and published with a
 side-car that holds its seal: a hash made with a key that only the user can read. It is loaded only
 from a folder that no other user can write to or replace, from the descriptor that was verified, and
-only when the seal is right. Without a compiler the interpreter is used.
+only when the seal is right. Without a compiler the engine's own emitter makes machine code in
+memory (x86-64), and where it cannot the interpreter is used.
 """
 
 import contextlib
@@ -39,10 +41,19 @@ _KEY, _KEY_BYTES = "seal.key", 32
 _MOST_BYTES = 256 << 20
 _ONCE = "once on this machine; it takes about 10 seconds, a minute or two beside other work"
 _COST = "the interpreter is used, which is about 5 times slower"
+_INSTEAD = "Emitted code is used instead."
+
+
+#: NROM without a program: enough to ask whether the emitter works here.
+_EMPTY = b"NES\x1a\x02\x01" + bytes(10 + 0x8000 + 0x2000)
 
 
 class NativeError(Exception):
     """Why there is no translated code; one sentence with what to do."""
+
+
+class _NoCompilerError(NativeError):
+    """Nothing is wrong but that there is no compiler."""
 
 
 def load(rom: bytes) -> "NativeProgram | None":
@@ -59,6 +70,51 @@ def prepare(rom: bytes) -> "NativeProgram":
     """Like `load`, but says with NativeError why there is no translated code."""
     if not enabled():
         raise NativeError("WARPZONE_NATIVE=0 switches it off; unset it to use translated code.")
+    if emits():
+        return emit(rom)
+    try:
+        return _compiled(rom)
+    except NativeError as error:
+        try:
+            program = emit(rom)
+        except NativeError as refusal:
+            raise NativeError(f"{error} {refusal}") from error
+        if not isinstance(error, _NoCompilerError):
+            # Emitted code is as good, but something is wrong on this machine.
+            warnings.warn(f"No compiled code: {error} {_INSTEAD}", RuntimeWarning, 3)
+        return program
+
+
+def ready(rom: bytes) -> "NativeProgram | None":
+    """Translated code that can be had at once: compiled before, or emitted; never waits."""
+    if not enabled():
+        return None
+    if not emits() and cached(rom) is not None:
+        return load(rom)
+    try:
+        return emit(rom)
+    except NativeError:
+        return None
+
+
+def emit(rom: bytes) -> "NativeProgram":
+    """Machine code in memory, made now by the engine's own emitter."""
+    try:
+        return _engine.emit(rom)
+    except RuntimeError as error:
+        raise NativeError(f"Nor can it be emitted: {error}.") from error
+
+
+def emitter_refusal() -> str | None:
+    """Why no machine code can be emitted here; None where it can."""
+    try:
+        _engine.emit(_EMPTY)
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+def _compiled(rom: bytes) -> "NativeProgram":
     with _private_folder() as place:
         library = place.path / f"{key(rom)}.so"
         if (program := _open(place, library)) is not None:
@@ -74,7 +130,13 @@ def prepare(rom: bytes) -> "NativeProgram":
 
 
 def enabled() -> bool:
+    """Whether translated code may be used at all."""
     return os.environ.get("WARPZONE_NATIVE", "1") != "0"
+
+
+def emits() -> bool:
+    """Whether the user wants emitted code even where there is a compiler."""
+    return os.environ.get("WARPZONE_NATIVE") == "emitted"
 
 
 def key(rom: bytes) -> str:
@@ -279,6 +341,8 @@ def _build(rom: bytes, place: _Place, library: Path) -> None:
             paths.publish(product, library)
         text = json.dumps(side_car, indent=1) + "\n"
         paths.write_atomic(library.with_suffix(".json"), text.encode())
+    except compiler.NoCompilerError as error:
+        raise _NoCompilerError(str(error)) from error
     except compiler.CompilerError as error:
         raise NativeError(str(error)) from error
     except trusted.UntrustedError as error:

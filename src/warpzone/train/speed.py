@@ -78,7 +78,7 @@ def _load() -> str:
 def measure(config: TrainConfig, device: torch.device) -> Speeds:
     """About a second of work on few lanes; never waits for a compiler."""
     image = rom.find(config.rom)
-    program = native.load(image) if native.cached(image) is not None else None
+    program = native.ready(image)
     lanes = min(config.num_envs // config.groups, MOST_LANES)
     batch = lanes * config.rollout_steps
     small = config.replace(

@@ -60,14 +60,49 @@ def test_damaged_rom_is_a_problem(folders: Path, capsys: pytest.CaptureFixture[s
     assert "damaged" in found["rom"]["detail"]
 
 
+@pytest.mark.parametrize("refusal", [None, "this system refuses memory for code"])
 def test_missing_compiler_is_a_note(
-    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folders: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    refusal: str | None,
 ) -> None:
     monkeypatch.setenv("PATH", str(folders))
+    monkeypatch.setattr("warpzone.rom.native.emitter_refusal", lambda: refusal)
     found = checks(capsys)[1]
     assert found["compiler"]["status"] == "note"
-    assert "slower" in found["compiler"]["detail"]
+    expected = "5 times slower" if refusal else "the emitter is used"
+    assert expected in found["compiler"]["detail"]
     assert found["gpu"]["status"] == "note"
+
+
+@pytest.mark.parametrize(
+    ("native", "refusal", "status", "detail"),
+    [
+        ("1", None, "ok", "emitted in memory"),
+        ("emitted", None, "ok", "emitted in memory"),
+        ("1", "this system refuses memory for code", "note", "for code; the interpreter is about"),
+        ("0", None, "note", "switched off"),
+    ],
+)
+def test_translated_code_without_a_compiler(
+    rom: bytes,
+    folders: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    native: str,
+    refusal: str | None,
+    status: str,
+    detail: str,
+) -> None:
+    (folders / "game.nes").write_bytes(rom)
+    monkeypatch.setenv("WARPZONE_ROM", str(folders / "game.nes"))
+    monkeypatch.setenv("WARPZONE_NATIVE", native)
+    monkeypatch.setenv("PATH", str(folders))
+    monkeypatch.setattr("warpzone.rom.native.emitter_refusal", lambda: refusal)
+    found = checks(capsys)[1]["translated"]
+    assert found["status"] == status
+    assert detail in found["detail"]
 
 
 def test_missing_extras_name_what_installs_them(

@@ -39,8 +39,11 @@ print(program.wz_answer())
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    def emit(rom: bytes) -> None:
+        raise RuntimeError("the stand-in emits nothing")
+
     engine = SimpleNamespace(
-        translate=lambda rom: SOURCE, native_abi=lambda: "1", NativeProgram=ctypes.CDLL
+        translate=lambda rom: SOURCE, native_abi=lambda: "1", NativeProgram=ctypes.CDLL, emit=emit
     )
     monkeypatch.setattr(native, "_engine", engine)
     return engine

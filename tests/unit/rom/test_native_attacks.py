@@ -23,8 +23,11 @@ Foreign = Callable[[Path], None]
 
 @pytest.fixture
 def engine(folders: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    def emit(rom: bytes) -> None:
+        raise RuntimeError("the stand-in emits nothing")
+
     engine = SimpleNamespace(
-        translate=lambda rom: GOOD, native_abi=lambda: "1", NativeProgram=ctypes.CDLL
+        translate=lambda rom: GOOD, native_abi=lambda: "1", NativeProgram=ctypes.CDLL, emit=emit
     )
     monkeypatch.setattr(native, "_engine", engine)
     return engine
