@@ -173,6 +173,21 @@ def filled(text: str, parts: dict[str, str]) -> str:
     return text
 
 
+def write_out(wanted: dict[Path, str], args: argparse.Namespace, root: Path) -> int:
+    """Writes the files that differ, or with `--check` and `--dry-run` names them; the exit code."""
+    stale = [
+        path for path, text in wanted.items() if not path.is_file() or path.read_text() != text
+    ]
+    reading = args.check or args.dry_run
+    for path in stale:
+        print(f"{path.relative_to(root)} {'is not up to date' if reading else 'written'}")
+        if not reading:
+            path.write_text(wanted[path])
+    if args.dry_run:
+        print(f"would write {len(stale)} of {len(wanted)} files")
+    return 1 if args.check and stale else 0
+
+
 def pages() -> dict[Path, str]:
     """Every page with what is to be in it."""
     parts = blocks()
@@ -211,17 +226,7 @@ def main() -> int:
         (ROOT / "benchmarks" / f"agent-{args.name}.jsonl").write_text(text)
     wanted = pages()
     wanted[ROOT / "docs" / "media" / "learning-all.svg"] = curve_of("all")
-    stale = [
-        path for path, text in wanted.items() if not path.is_file() or path.read_text() != text
-    ]
-    reading = args.check or args.dry_run
-    for path in stale:
-        print(f"{path.relative_to(ROOT)} {'is not up to date' if reading else 'written'}")
-        if not reading:
-            path.write_text(wanted[path])
-    if args.dry_run:
-        print(f"would write {len(stale)} of {len(wanted)} files")
-    return 1 if args.check and stale else 0
+    return write_out(wanted, args, ROOT)
 
 
 if __name__ == "__main__":

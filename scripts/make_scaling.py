@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from make_results import filled
+from make_results import filled, write_out
 
 ROOT = Path(__file__).parents[1]
 #: Pages and their words.
@@ -367,19 +367,11 @@ def main() -> int:
             rates = f"{point.measured:>12,.4g} {point.predicted:>12,.4g} {point.error:+7.1%}"
             print(f"{rates}  {point.group:14} {point.what}")
         return 0
-    stale = 0
-    for page, words in PAGES.items():
-        path = ROOT / page
-        text = filled(path.read_text(), blocks(words))
-        if text != path.read_text():
-            stale += 1
-            reading = args.check or args.dry_run
-            print(f"{page} {'is not up to date' if reading else 'written'}")
-            if not reading:
-                path.write_text(text)
-    if args.dry_run:
-        print(f"would write {stale} of {len(PAGES)} files")
-    return 1 if args.check and stale else 0
+    wanted = {
+        ROOT / page: filled((ROOT / page).read_text(), blocks(words))
+        for page, words in PAGES.items()
+    }
+    return write_out(wanted, args, ROOT)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from make_results import filled
+from make_results import filled, write_out
 
 ROOT = Path(__file__).parents[1]
 #: Case here, case of nes-py, in the order of the table.
@@ -117,21 +117,13 @@ def main() -> int:
         "--dry-run", action="store_true", help="say what is to be written, and stop"
     )
     args = parser.parse_args()
-    stale = 0
+    wanted = {}
     for page, words in PAGES.items():
-        path = ROOT / page
-        text = filled(path.read_text(), {"speed": block(words)})
+        text = filled((ROOT / page).read_text(), {"speed": block(words)})
         if "<!-- speed -->" not in text:
             raise ValueError(f"{page} has no place for the speeds")
-        if text != path.read_text():
-            stale += 1
-            reading = args.check or args.dry_run
-            print(f"{page} {'is not up to date' if reading else 'written'}")
-            if not reading:
-                path.write_text(text)
-    if args.dry_run:
-        print(f"would write {stale} of {len(PAGES)} files")
-    return 1 if args.check and stale else 0
+        wanted[ROOT / page] = text
+    return write_out(wanted, args, ROOT)
 
 
 if __name__ == "__main__":
