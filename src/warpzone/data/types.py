@@ -41,7 +41,7 @@ class Rollout(NamedTuple):
     terminated: Tensor
     #: bool [T, B]: the episode was cut here, its final observation still had a value.
     truncated: Tensor
-    #: bool [T, B]: the action was not the policy's choice; the policy does not learn from it.
+    #: bool [T, B]: the action was not the policy's choice; the policy learns from it only if shown.
     forced: Tensor
     #: bool [T, B]: forced, by a way that a search found; the policy may imitate it.
     shown: Tensor

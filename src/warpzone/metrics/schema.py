@@ -105,7 +105,7 @@ FIELDS: tuple[Field, ...] = (
         ("env_shaping_last_scaled", "The same after the scale.", ""),
         ("env_shaping_last_scale", "The scale of rewards in use.", ""),
         ("env_shaping_parse_fail", "Steps so far whose score (or, on other back-ends, position) could not be read.", "Rises: the RAM does not hold what is expected."),
-        ("forced_share", "Share of this rollout's steps that a script, a push or the archive decided; they do not teach the policy.", "Near 1 for long: nothing is learned but values."),
+        ("forced_share", "Share of this rollout's steps that a script, a push or the archive decided; they do not teach the policy, but for those that `--imitation` shows.", "Near 1 for long: nothing is learned but values."),
         ("env_worker_restarts", "Worker processes of another back-end that were lost and replaced so far (`--backend`).", "Rises: see the diagnostics it names."),
         ("stage_share_{W}_{S}", "Chance with which stage W-S is drawn (`--curriculum`).", "At the floor while its clear rate is low (`progress`): nothing changes there."),
         ("archive_size", "Moments in the archive (`--archive-share`).", "Stays while the mean x rises."),
