@@ -13,8 +13,9 @@ from markdown_pages import ROOT, Block, all_pages, blocks, is_chinese, plain_tex
 from shell_blocks import commands, own_words, without_options
 
 from warpzone.cli import completion
-from warpzone.cli.flags import OTHERS, resolve, take, take_switch
+from warpzone.cli.flags import resolve, take, take_switch
 from warpzone.cli.main import build_parser
+from warpzone.cli.parsing import OTHERS
 from warpzone.env import outside
 
 PAGES = [name for name in all_pages() if not is_chinese(name) and not name.startswith("tests/")]

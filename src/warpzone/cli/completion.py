@@ -91,7 +91,7 @@ def _described(about: str, parser: argparse.ArgumentParser) -> Command:
 
 def _training() -> dict[str, tuple[str, ...]]:
     """The flags of training, from the configuration."""
-    from warpzone.cli.flags import OTHERS
+    from warpzone.cli.parsing import OTHERS
     from warpzone.config import TrainConfig, preset_names
     from warpzone.config.bounds import annotated, flag
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import io
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from warpzone.cli import older
-from warpzone.cli.suggest import unknown
+from warpzone.cli.parsing import Flags, parse
 from warpzone.config import ConfigError, TrainConfig, load_preset, preset_names
-from warpzone.config.bounds import annotated, flag
+from warpzone.config.bounds import flag
 from warpzone.config.choice import choose_preset, made_for_others
 from warpzone.config.outside import KINDS, agree, plugins_of
 from warpzone.config.play import PlayConfig, folded_stages
@@ -23,23 +21,31 @@ from warpzone.config.run import RunConfig, name_problem
 from warpzone.rom.waiting import load_torch
 
 Say = Callable[[str], None]
+Refuse = Callable[[TrainConfig], None]
 #: Flags that say the same thing in two ways, or the opposite of each other.
 EXCLUSIVE = (("--stop-at", "--stop-at-clears"), ("--compile", "--cuda-graphs"))
 
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-#: Flags that are no fields of the configuration.
-OTHERS = {"--preset", "--dry-run", "--config-out", "--notify", "--ray", "--help"}
 HIDDEN = "(hidden)"
 
 
-def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = None) -> TrainConfig:
+def resolve(
+    words: Sequence[str],
+    *,
+    prog: str,
+    about: str,
+    say: Say | None = None,
+    refuse: Refuse = lambda config: None,
+) -> TrainConfig:
     """The configuration that a preset, variables and flags describe; what was chosen, or understood
-    in another way, is said. `--help` prints the flags and ends the program."""
+    in another way, is said. `refuse` may raise ConfigError. `--help` prints the flags and ends the
+    program."""
     rest = [_hyphens(word) for word in words]
+    if {"--help", "-h"} & set(rest):
+        _show_help(rest, prog, about)
     _refuse_both(rest)
     about_stages = _name_stages(rest)
-    if "torch" not in sys.modules and not {"--help", "-h"} & set(rest):
-        _refuse_anywhere(rest, prog, about)
+    if "torch" not in sys.modules:
+        _refuse_anywhere(rest, prog, about, refuse)
     base, preset, notes = _base(rest)
     notes += about_stages
     begun = _begun_with(rest, base)
@@ -51,6 +57,7 @@ def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = No
         require_network(config, begun)
     config = _agreed(config, rest)
     check(config)
+    refuse(config)
     notes += about_variables + older.notes_about(flags, config)
     if preset in preset_names() and (sentence := made_for_others(base, config)):
         notes.append(f"[warn] preset {preset} {sentence}")
@@ -58,7 +65,18 @@ def resolve(words: Sequence[str], *, prog: str, about: str, say: Say | None = No
     return config
 
 
-def _refuse_anywhere(words: Sequence[str], prog: str, about: str) -> None:
+def _show_help(words: Sequence[str], prog: str, about: str) -> NoReturn:
+    """Prints the flags with the defaults of a machine without a GPU, unless the words ask for one:
+    only PyTorch knows, and takes seconds to load."""
+    rest = list(words)
+    _name_stages(rest)
+    base, preset, _ = _base(rest, take(list(rest), "--device") == "cuda")
+    whose = f"preset {preset}" if preset else "the run that goes on"
+    _parsed(["--help"], base, prog, f"{about} The defaults shown below are those of {whose}.")
+    raise SystemExit(0)
+
+
+def _refuse_anywhere(words: Sequence[str], prog: str, about: str, refuse: Refuse) -> None:
     """ConfigError for what is wrong with a GPU and without one. Only PyTorch knows whether there is
     one, and nobody should wait for it to hear of a mistyped flag."""
     refused: list[ConfigError] = []
@@ -68,11 +86,13 @@ def _refuse_anywhere(words: Sequence[str], prog: str, about: str) -> None:
         try:
             if take(list(rest), "--init"):
                 # What the flags change is in a file that PyTorch reads.
-                _parsed(rest, base, prog, about)
+                flags, _ = _parsed(rest, base, prog, about)
                 _check_init(rest, base)
+                refuse(flags)
                 return
             _, config, _ = _changed(rest, base, prog, about)
             check(_agreed(config, rest))
+            refuse(config)
             return
         except ConfigError as error:
             refused.append(error)
@@ -81,7 +101,7 @@ def _refuse_anywhere(words: Sequence[str], prog: str, about: str) -> None:
 
 def _changed(
     rest: list[str], base: TrainConfig, prog: str, about: str
-) -> tuple[_Flags, TrainConfig, list[str]]:
+) -> tuple[Flags, TrainConfig, list[str]]:
     """What variables and flags make of a configuration: as given, as a configuration, and what is
     to be said about the variables."""
     flags, notes = _parsed(rest, base, prog, about)
@@ -99,14 +119,14 @@ def _agreed(config: TrainConfig, rest: Sequence[str]) -> TrainConfig:
     return agree(config, kinds, pinned="--plugins-sha256" in given)
 
 
-def _parsed(rest: list[str], base: TrainConfig, prog: str, about: str) -> tuple[_Flags, list[str]]:
+def _parsed(rest: list[str], base: TrainConfig, prog: str, about: str) -> tuple[Flags, list[str]]:
     variables, notes = older.from_environment(os.environ)
     variables["run_name"] = os.environ.get("RUN_NAME", "") or base.run_name
     variables["auto_mem"] = os.environ.get("AUTO_MEM") == "1" or base.auto_mem
     if "--stop-at-clears" in _given(rest):
         # 0 of them is never, whatever the preset says.
         variables["stop_at"] = 0.0
-    flags = _parse(rest, _Flags(**{**dataclasses.asdict(base), **variables}), prog, about)
+    flags = parse(rest, Flags(**{**dataclasses.asdict(base), **variables}), prog, about)
     return flags, notes
 
 
@@ -329,61 +349,3 @@ def as_file(config: TrainConfig, path: Path) -> str:
     # A string of JSON is one of TOML, and so are its numbers and booleans.
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items() if value is not None]
     return "\n".join(lines) + "\n"
-
-
-# --- tyro --------------------------------------------------------------------------------------
-@dataclasses.dataclass(frozen=True)
-class _Flags(TrainConfig):
-    """The same fields without their rules, which are applied once all flags are known."""
-
-    def __post_init__(self) -> None:
-        pass
-
-
-def _parse(words: list[str], base: _Flags, prog: str, about: str) -> _Flags:
-    import tyro
-
-    described = f"{about} --preset NAME chooses the defaults shown below "
-    described += f"({', '.join(preset_names())}, or a TOML file)."
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(said):
-            return tyro.cli(
-                _Flags,
-                default=base,
-                args=words,
-                prog=prog,
-                description=described,
-            )
-    except SystemExit as stop:
-        if not stop.code:
-            raise
-        raise ConfigError(_sentence(said.getvalue(), prog)) from stop
-
-
-def _sentence(box: str, prog: str) -> str:
-    """The text of tyro's error box, without frame and title, as one sentence."""
-    lines: list[str] = []
-    # On a terminal the box has colours.
-    for line in COLOURS.sub("", box).splitlines()[1:]:
-        text = line.strip("│| ")
-        if text.strip("─-═╰╯╭╮+ "):
-            lines.append(text)
-        elif lines:
-            break
-    text = " ".join(lines).rstrip(".")
-    if found := re.search(r"^Unrecognized options: (.*)", text):
-        known = {flag(field.name) for field in annotated(TrainConfig)} | OTHERS
-        sentence = unknown(re.split(r",? ", found[1])[0], known)
-        return (
-            f"{sentence}{'' if sentence.endswith('?') else ';'} `{prog} --help` shows what there is"
-        )
-    if found := re.search(r"(--[\w-]+): invalid literal for int\(\).*: (.*)$", text):
-        return f"{found[1]} must be a whole number, not {found[2]}"
-    if found := re.search(r"(--[\w-]+): could not convert string to float: (.*)$", text):
-        return f"{found[1]} must be a number, not {found[2]}"
-    if found := re.search(r"invalid choice (.*) for argument '(--[\w-]+)'.*\((.*)\)", text):
-        return f"{found[2]} must be one of {found[3].replace(chr(39), '')}, not {found[1]}"
-    if found := re.search(r"^Missing value for argument '(--[\w-]+)'", text):
-        return f"{found[1]} needs a value"
-    return text[:1].lower() + text[1:]

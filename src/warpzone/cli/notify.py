@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpzone.cli import flags
 from warpzone.config import ConfigError
-from warpzone.health.webhook import VARIABLE, Webhook
+from warpzone.health.webhook import VARIABLE, Webhook, check_address
 from warpzone.run.journal import say
 
 if TYPE_CHECKING:
@@ -20,14 +20,18 @@ def take_address(words: list[str]) -> str:
     return flags.take_hidden(words, FLAG, VARIABLE)
 
 
-def open_webhook(address: str) -> Webhook | None:
-    """The webhook at an address; None without one."""
-    if not address:
-        return None
+def check(address: str) -> None:
+    """ConfigError if there is an address and it cannot be one."""
     try:
-        return Webhook(address, say)
+        if address:
+            check_address(address)
     except ValueError as error:
         raise ConfigError(str(error)) from error
+
+
+def open_webhook(address: str) -> Webhook | None:
+    """The webhook at an address that was checked; None without one."""
+    return Webhook(address, say) if address else None
 
 
 class Ending:

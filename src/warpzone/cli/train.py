@@ -49,13 +49,19 @@ def run(args: argparse.Namespace) -> int:
     words: list[str] = list(args.words)
     try:
         address = notify.take_address(words)
+        notify.check(address)
         cluster = flags.take_hidden(words, RAY, RAY_VARIABLE)
         config_out = flags.take(words, "--config-out")
         dry_run = flags.take_switch(words, "--dry-run")
-        config = flags.resolve(words, prog=PROG, about=ABOUT, say=_unheard if follows() else None)
+        config = flags.resolve(
+            words,
+            prog=PROG,
+            about=ABOUT,
+            say=_unheard if follows() else None,
+            refuse=functools.partial(_check_cluster, cluster),
+        )
         if config_out and not follows():
             _write_config(config, Path(config_out))
-        _check_cluster(config, cluster)
         # Its optimisers load the second, which takes as long again.
         load_torch("torch._dynamo")
         if dry_run:
@@ -93,7 +99,7 @@ def _estimate(config: TrainConfig) -> int:
     return 0
 
 
-def _check_cluster(config: TrainConfig, address: str) -> None:
+def _check_cluster(address: str, config: TrainConfig) -> None:
     from warpzone.config import ConfigError
     from warpzone.dist.cluster import check_address
 

@@ -40,7 +40,7 @@ class Webhook:
         pause: float = PAUSE,
     ) -> None:
         """say: for what goes wrong. ValueError for an address that cannot be one."""
-        parts = _checked(address)
+        parts = check_address(address)
         host = parts.hostname or ""
         #: What may be shown of the address.
         self.name = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}/…"
@@ -122,7 +122,8 @@ class _NoRedirect(HTTPRedirectHandler):
         return None
 
 
-def _checked(address: str) -> SplitResult:
+def check_address(address: str) -> SplitResult:
+    """The parts of an address; ValueError, which does not repeat it, if it cannot be one."""
     try:
         parts = urlsplit(address)
         _ = parts.port

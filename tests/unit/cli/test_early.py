@@ -1,4 +1,4 @@
-"""Wrong words are noticed before PyTorch is loaded, which takes seconds."""
+"""Wrong words are noticed, and help is given, before PyTorch is loaded, which takes seconds."""
 
 import json
 import os
@@ -18,14 +18,14 @@ ends = []
 for words in json.loads(sys.argv[1]):
     said = io.StringIO()
     said.isatty = lambda: sys.argv[2] == "terminal"
-    with contextlib.redirect_stderr(said):
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(shown := io.StringIO()):
         try:
             code = main(words)
         except SystemExit as stop:
             code = stop.code
         except ZeroDivisionError:
             code = "torch"
-    ends.append((code, said.getvalue()))
+    ends.append((code, said.getvalue(), shown.getvalue()))
 print(json.dumps(ends))
 """
 #: Stands in for PyTorch; it is there, and whoever imports it is found out.
@@ -44,6 +44,10 @@ WRONG = {
     "train --init all --lrr 1": "unknown flag --lrr",
     "train --network nowhere:Net": "the network nowhere:Net is missing",
     "train --run-name a/b": "--run-name is the name of one folder",
+    "train --ray auto": "--ray is where --actors are: say how many",
+    "train --ray auto --init all": "--ray is where --actors are: say how many",
+    "train --ray nowhere --actors 1 --max-lag 0": "--ray takes HOST:PORT",
+    "train --notify nowhere": "--notify takes an address",
     "eval nobody": "there is no file",
     "eval all --stages 9-9": "'9-9' is not a stage",
     "eval all --delays x": "delay",
@@ -63,6 +67,16 @@ WRONG = {
     "export nobody --onnx a.onnx": "there is no file",
     "export all": "say what to write",
 }
+HELP = {
+    "train --help": "those of preset quick",
+    "train -h --stages all": "those of preset all-cpu",
+    "train --help --device cuda": "those of preset fast-1-1",
+    "train --preset all --help": "those of preset all.",
+    "bench train --help": "usage: warpzone bench train",
+    "eval --help": "usage: warpzone eval",
+    "sweep --help": "usage: warpzone sweep",
+    "checkpoints --help": "usage: warpzone checkpoints",
+}
 RIGHT = ("train --device cpu --dry-run", "train", "eval all", "video all", "export all --onnx a")
 
 
@@ -70,7 +84,7 @@ RIGHT = ("train --device cpu --dry-run", "train", "eval all", "video all", "expo
 def test_wrong_words_are_noticed_before_pytorch_is_loaded(where: str, tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text(TORCH)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    cases = json.dumps([words.split() for words in (*WRONG, *RIGHT)])
+    cases = json.dumps([words.split() for words in (*WRONG, *HELP, *RIGHT)])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, cases, where],
         capture_output=True,
@@ -81,8 +95,13 @@ def test_wrong_words_are_noticed_before_pytorch_is_loaded(where: str, tmp_path: 
         env={**os.environ, "PYTHONPATH": path},
     )
     ends = json.loads(done.stdout)
-    for (words, sentence), (code, said) in zip(WRONG.items(), ends, strict=False):
+    wrong, helped, right = ends[: len(WRONG)], ends[len(WRONG) : -len(RIGHT)], ends[-len(RIGHT) :]
+    for (words, sentence), (code, said, _) in zip(WRONG.items(), wrong, strict=True):
         assert code in (1, 2), (words, code, said)
         assert sentence in said.splitlines()[-1], words
         assert "loading" not in said, words
-    assert [code for code, _ in ends[len(WRONG) :]] == ["torch"] * len(RIGHT)
+    for (words, sentence), (code, said, shown) in zip(HELP.items(), helped, strict=True):
+        assert code == 0, (words, code, said)
+        assert "loading" not in said, words
+        assert sentence in " ".join(shown.split()), words
+    assert [code for code, *_ in right] == ["torch"] * len(RIGHT)

@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from warpzone.cli import suggest
-from warpzone.cli.flags import _sentence, resolve
+from warpzone.cli.flags import resolve
 from warpzone.cli.main import main
+from warpzone.cli.parsing import sentence
 from warpzone.config import ConfigError
 
 #: Runs a command, then asks what PyTorch's OpenMP runtime reads when it is loaded.
@@ -140,7 +141,7 @@ def test_a_mistyped_flag_on_a_terminal_is_one_sentence_too() -> None:
             f"{red}╰────────╯{off}",
         ]
     )
-    said = _sentence(box, "warpzone train")
+    said = sentence(box, "warpzone train")
     assert said.startswith("unknown flag --learning-rate, did you mean --lr? `warpzone train")
     assert said.endswith("--help` shows what there is")
 
