@@ -45,6 +45,28 @@ def test_random_play_is_seeded(capsys: pytest.CaptureFixture[str]) -> None:
     assert first["stage"] == "1-2"
 
 
+def test_it_begins_as_it_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    def ended(*words: str) -> tuple[str, str, int]:
+        outcome = play(capsys, "--script", "NOOP:8", *words)
+        return outcome["began"], outcome["stage"], outcome["x_pos"]
+
+    assert ended() == ("small", "1-1", 40)
+    assert ended("--start-power", "fire", "--out", str(tmp_path / "fire.png")) == (
+        *("fire", "1-1"),
+        40,
+    )
+    began, stage, x = ended("--start-halfway")
+    assert (began, stage) == ("halfway", "1-1")
+    assert x > 5 * 256
+    assert main(["play", "--script", "NOOP:8", "--stage", "1-4", "--start-halfway"]) == 0
+    said = capsys.readouterr()
+    assert said.err == (
+        "warpzone play: 1-4 has no halfway page; the game begins at the door there\n"
+    )
+    assert main(["play", "--script", "NOOP:8", "--start-power", "big"]) == 0
+    assert "8 frames, as big, furthest 1-1" in capsys.readouterr().out
+
+
 def test_mosaic_of_lanes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     imageio = pytest.importorskip("imageio.v3")
     path = tmp_path / "lanes.png"
@@ -78,6 +100,8 @@ def test_movie(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         (["--script", "nothing"], "nothing", 2),
         (["--script", "JUMP:4"], "JUMP", 2),
         (["--lanes", "4"], "--random", 2),
+        (["--start-power", "big", "--start-halfway"], "small Mario", 2),
+        (["--movie", "x.fm2", "--start-halfway"], "power-on", 2),
         (["--random", "--out", "x.avi"], "avi", 2),
         (["--random", "--out", "no/such/folder/x.mp4"], "no/such/folder", 1),
         (["--movie", "no-such-file.fm2"], "no-such-file", 2),

@@ -117,6 +117,21 @@ def test_play_an_agent(capsys: OUT, run: Path, tmp_path: Path) -> None:
     assert "stopped at x=" in capsys.readouterr().out
 
 
+def test_an_agent_begins_as_it_is_told(capsys: OUT, run: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "b.gif")
+    words = [str(run), "--out", out, "--scale", "1"]
+    assert main(["play", *words, "--start-power", "fire", "--steps", "2", "--stage", "1-2"]) == 0
+    assert "1-2 from start delay 0, as fire: stopped at x=" in capsys.readouterr().out
+    few = ["--stuck-after", "1", "--slow", "1", "--mosaic", "2x1", "--stage", "1-1,1-4"]
+    assert main(["video", *words, *few, "--start-halfway"]) == 0
+    said = capsys.readouterr()
+    assert said.err == (
+        "warpzone video: 1-4 has no halfway page; the game begins at the door there\n"
+    )
+    assert "1-1, start delay 0, from halfway: dies at x=" in said.out
+    assert "1-4, start delay 0: " in said.out
+
+
 def test_training_films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: OUT) -> None:
     """A video is made while the run goes on, and is there when it is over."""
     from functools import partial
@@ -165,6 +180,8 @@ def test_training_films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
         (["report", "no-such-run", "--out", "x.html"], "no-such-run"),
         (["report", "RUN", "--out", "x.pdf"], "x.pdf"),
         (["play", "RUN", "--random"], "no other source"),
+        (["play", "RUN", "--stage", "game", "--start-halfway"], "the whole game begins"),
+        (["video", "RUN", "--start-halfway", "--start-power", "big"], "leave out --start-power"),
     ],
 )
 def test_bad_input_is_one_sentence(capsys: OUT, run: Path, words: list[str], text: str) -> None:

@@ -74,9 +74,11 @@ def _device(name: str) -> str:
 
 def performance(args: argparse.Namespace) -> tuple[Performance, Iterator[Image]]:
     """One episode to be watched: the screen, and in a file also the network's outputs."""
+    from warpzone.cli import beginning
     from warpzone.env.stages import parse_stages
     from warpzone.eval.cases import LONGEST_DELAY, Case
 
+    start = beginning.start(args)
     if not 0 <= args.delay <= LONGEST_DELAY:
         raise ValueError(f"--delay must be in 0..{LONGEST_DELAY}, and is {args.delay}")
     if args.stage and len(parse_stages(args.stage)) > 1:
@@ -88,9 +90,11 @@ def performance(args: argparse.Namespace) -> tuple[Performance, Iterator[Image]]
     from warpzone.eval.video_frames import single
 
     stages = parse_stages(args.stage or found.config.stages)
+    if args.start_halfway and not stages:
+        beginning.refuse_game()
     # An agent of the whole game plays the whole game.
     case = Case(stages[0] if stages else -1, args.policy, args.delay)
-    played = Performance(found.agent, found.config, image, program, [case], seed=args.seed)
+    played = Performance(found.agent, found.config, image, program, [case], seed=args.seed, **start)
     frames = played.frames()
     if args.steps:
         frames = islice(frames, args.steps * FRAMES_PER_STEP)

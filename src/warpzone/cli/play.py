@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpzone import rom as roms
+from warpzone.cli import beginning
 from warpzone.cli.acting import AGENT, NETWORK
 from warpzone.cli.counts import positive
 
@@ -37,6 +38,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     source.add_argument("--movie", type=Path, metavar="FILE", help="FM2 or one mask per line")
     parser.add_argument("--stage", help="1-1 to 8-4 (default 1-1); with --lanes also a set")
     parser.add_argument("--delay", type=int, default=0, help="start delay of an agent, in frames")
+    beginning.add_flags(parser)
     parser.add_argument("--policy", choices=("argmax", "sampled"), default="argmax")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--network", metavar="MODULE:CLASS", help=NETWORK)
@@ -60,22 +62,28 @@ def run(args: argparse.Namespace) -> int:
     if args.agent is not None:
         return _run_agent(args)
     args.stage = args.stage or "1-1"
+    start = beginning.start(args)
     image = roms.locate(args.rom)
     if args.movie is not None:
+        if args.start_power != "small" or args.start_halfway:
+            raise ValueError("a movie begins with power-on; leave out --start-power and -halfway")
         return _run_movie(args, image)
     if args.lanes > 1 and not args.random:
         raise ValueError("--lanes needs --random: the other sources play one game")
     from warpzone.play import player
 
     with ExitStack() as stack:
+        stages = _stages(args)
         session = player.Session(
-            stages=_stages(args), lanes=args.lanes, seed=args.seed, rom=image.data
+            stages=stages, lanes=args.lanes, seed=args.seed, rom=image.data, **start
         )
         stack.callback(session.env.close)
         window = _window(args, stack)
         controller = _controller(args, image.variant, window, stack)
         frames = session.frames(controller, _limit(args))
         written = _consume(_watched(frames, args, window), args)
+    names = [stages] if args.lanes == 1 else [name for (name,) in stages]
+    beginning.say_door(args, zip(names, session.began, strict=True))
     _report(args, session, written)
     return 0
 
@@ -153,11 +161,13 @@ def _consume(frames: "Iterator[Image]", args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace, session: "Session", written: int) -> None:
     outcome = session.outcome
     if args.json:
-        print(json.dumps({**outcome.as_dict(), "written": written, "out": _name(args.out)}))
+        about = {"began": session.began[0], "written": written, "out": _name(args.out)}
+        print(json.dumps({**outcome.as_dict(), **about}))
         return
+    began = beginning.in_words(session.began[0]) if args.lanes == 1 else ""
     flags = f", {outcome.flags} flag{'s' * (outcome.flags != 1)}" if args.lanes == 1 else ""
     print(
-        f"{outcome.frames} frames, furthest {outcome.furthest_stage} "
+        f"{outcome.frames} frames{began}, furthest {outcome.furthest_stage} "
         f"x={outcome.furthest_x}{flags}; "
         f"ended at {outcome.stage} x={outcome.x_pos}, score {outcome.score}"
     )
@@ -179,11 +189,15 @@ def _run_agent(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         written = _consume(_watched(pictures, args, _window(args, stack)), args)
     (shot,) = performance.last
+    beginning.say_door(args, [(shot.stage, shot.began)])
     if args.json:
         ended = {"stage": shot.stage, "x": shot.x, "furthest_x": shot.furthest_x, "end": shot.end}
+        ended["began"] = shot.began
         print(json.dumps({**ended, "written": written, "out": _name(args.out)}))
         return 0
-    print(f"{shot.stage} from start delay {args.delay}: {shot.end or 'stopped'} at x={shot.x}")
+    began = beginning.in_words(shot.began)
+    end = f"{shot.end or 'stopped'} at x={shot.x}"
+    print(f"{shot.stage} from start delay {args.delay}{began}: {end}")
     if args.out is not None:
         print(f"{written} frame{'s' * (written != 1)} written to {args.out}")
     return 0

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warpzone.cli import beginning
 from warpzone.cli.acting import AGENT, NETWORK
 from warpzone.rom.waiting import loading
 
@@ -31,6 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--stage", help="1-1 (with --mosaic also a set; default: as trained)")
     parser.add_argument("--delay", type=int, default=0, help="start delay in frames (default 0)")
+    beginning.add_flags(parser)
     parser.add_argument("--policy", choices=("argmax", "sampled"), default="argmax")
     parser.add_argument("--seed", type=int, default=0, help="of the sampled policy (default 0)")
     parser.add_argument("--scale", type=int, help="pixel size (default 3, in a mosaic 1)")
@@ -75,14 +77,17 @@ def run(args: argparse.Namespace) -> int:
         raise FileNotFoundError(f"the folder {args.out.parent} does not exist")
     if args.stuck_after < 1:
         raise ValueError(f"--stuck-after must be at least 1, and is {args.stuck_after}")
+    beginning.start(args)
     parts = parse_parts(args.overlay)
     _cases(args, args.stage)
     found, image, program = ready(args)
     with loading(f"playing, and writing {args.out}"):
         performance, pictures = _frames(args, found, image, program, parts)
         count = write_video(args.out, pictures, scale=1)
+    beginning.say_door(args, ((shot.stage, shot.began) for shot in performance.last))
     for shot in performance.last[:16]:
-        print(f"{shot.stage}, start delay {shot.case.start_delay}: {_end(shot)}")
+        began = beginning.in_words(shot.began)
+        print(f"{shot.stage}, start delay {shot.case.start_delay}{began}: {_end(shot)}")
     print(f"{count} frames written to {args.out}")
     return 0
 
@@ -108,6 +113,7 @@ def _frames(
         cases,
         seed=args.seed,
         stuck_after=args.stuck_after,
+        **beginning.start(args),
     )
     if args.mosaic:
         return performance, video_frames.wall(

@@ -58,12 +58,20 @@ INFO_DOCS: dict[str, str] = {
     "buttons": "button mask that was held in the last frame of this step",
 }
 
+#: Words for `power` in 0..2, and for an episode that begins in the middle of its stage.
+BEGUN = ("small", "big", "fire")
+HALFWAY = "halfway"
 #: gym-super-mario-bros' words for `status`.
 STATUS_NAMES = ("small", "tall", "fireball")
 #: The field that is yes or no.
 FLAG = "flag_get"
 #: Blocks that may wait for their turn; more than these are only in use when the caller keeps them.
 _BLOCKS = 3
+
+
+def began(power: int, restart: int) -> str:
+    """What the first info of an episode says it began as: small, big, fire or halfway."""
+    return HALFWAY if restart == _engine.HALFWAY_RESTART else BEGUN[power]
 
 
 class InfoBlock:

@@ -7,6 +7,7 @@ from typing import Literal, TypedDict
 
 from warpzone import _engine
 from warpzone.env.actions import ActionSpec, action_table
+from warpzone.env.infos import BEGUN
 from warpzone.env.layout import Layout
 from warpzone.env.rewards import REWARDS, RewardWeights
 from warpzone.env.script import parse_start
@@ -27,7 +28,7 @@ GRIDS: dict[str, tuple[int, int]] = {
 OBSERVATIONS = ("pixels", *KINDS)
 LAYOUTS = ("stack", "picture", "channels_last", "channels_first")
 #: What Mario may begin as; `any` draws one of the others at each reset.
-POWERS = ("small", "big", "fire", "any")
+POWERS = (*BEGUN, "any")
 TIMINGS = {"vblank": _engine.Timing.VBLANK, "nes-py": _engine.Timing.NES_PY}
 MAX_SKIP = 1024
 MAX_STACK = 64

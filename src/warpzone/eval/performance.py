@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from warpzone import _engine
 from warpzone.config import TrainConfig
 from warpzone.env.actions import action_table
-from warpzone.env.infos import COLUMN
+from warpzone.env.infos import COLUMN, began
 from warpzone.env.stages import stage_name
 from warpzone.eval import evaluate as protocol
 from warpzone.eval.cases import Case
@@ -41,6 +41,8 @@ class Shot:
     furthest_x: int
     #: Empty while the episode runs; then `flag`, `death` or `stuck`.
     end: str = ""
+    #: What the episode began as: `small`, `big`, `fire`, or `halfway`.
+    began: str = "small"
 
     @property
     def stage(self) -> str:
@@ -61,6 +63,8 @@ class Performance:
         *,
         seed: int = 0,
         stuck_after: int | None = None,
+        start_power: str = "small",
+        start_halfway: float = 0.0,
     ) -> None:
         self._agent = agent
         self._config = config
@@ -69,6 +73,7 @@ class Performance:
         self._cases = list(cases)
         self._seed = seed
         self._patience = protocol.STUCK_AFTER if stuck_after is None else stuck_after
+        self._start = {"start_power": start_power, "start_halfway": start_halfway}
         self._masks = action_table(config.actions).masks
         self.last: list[Shot] = []
 
@@ -85,6 +90,7 @@ class Performance:
             time_limit=0,
             stagnation_limit=0,
             end="game_over" if whole else "life",
+            **self._start,
         )
         try:
             with evaluating(self._agent), Policy(self._agent, lanes.first_frames) as policy:
@@ -179,6 +185,7 @@ class Performance:
             value=value,
             x=int(info[COLUMN["x_pos"]]),
             furthest_x=int(info[COLUMN["furthest_x"]]),
+            began=began(int(info[COLUMN["power"]]), int(info[COLUMN["restart"]])),
         )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from warpzone import _engine
 from warpzone.env.actions import action_table
+from warpzone.env.infos import began
 from warpzone.env.stages import stage_name
 from warpzone.env.vector import MarioVectorEnv
 from warpzone.env.walker import right_biased
@@ -65,9 +66,18 @@ class Outcome:
 class Session:
     """Lanes played frame by frame, with every frame drawn."""
 
-    def __init__(self, *, stages: Any, lanes: int, seed: int, rom: Any) -> None:
+    def __init__(
+        self,
+        *,
+        stages: Any,
+        lanes: int,
+        seed: int,
+        rom: Any,
+        start_power: str = "small",
+        start_halfway: float = 0.0,
+    ) -> None:
         # One lane of 1-1 is the start of the whole game: it continues after the flag.
-        whole = lanes == 1 and stages == "1-1"
+        whole = lanes == 1 and stages == "1-1" and not start_halfway
         self.env = MarioVectorEnv(
             lanes,
             stages="game" if whole else stages,
@@ -77,9 +87,14 @@ class Session:
             frame_stack=1,
             end="game_over" if whole else "life",
             skip_cutscenes=False,
+            start_power=start_power,
+            start_halfway=start_halfway,
             autoreset_mode="DISABLED" if lanes == 1 else "NEXT_STEP",
         )
         self.env.reset(seed=seed)
+        infos = map(self.env.info, range(lanes))
+        #: What the lanes began as: small, big, fire or halfway.
+        self.began = [began(info["power"], info["restart"]) for info in infos]
         self.outcome = Outcome()
         self._had_flag = False
 

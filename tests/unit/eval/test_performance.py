@@ -234,3 +234,25 @@ def test_the_pad_has_buttons_of_one_size_that_do_not_touch() -> None:
         for second, other in boxes.items():
             apart = right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
             assert apart or first == second, (first, second)
+
+
+@pytest.mark.parametrize("start", [{"start_power": "any"}, {"start_halfway": 1.0}])
+def test_it_begins_as_it_is_told(start: dict[str, Any]) -> None:
+    """With a power it is still the evaluated episode; 1-4 has no middle."""
+    config = tiny()
+    agent, image = make_agent(config, seed=3), rom.find()
+    program = native.load(image)
+    cases = [Case(0, "argmax", delay) for delay in range(9)] + [Case(3, "argmax", 0)]
+    performance = Performance(agent, config, image, program, cases, stuck_after=2, **start)
+    first = next(iter(performance.frames()))
+    began = [shot.began for shot in first]
+    if "start_halfway" in start:
+        assert began == ["halfway"] * 9 + ["small"]
+        assert [shot.x > 1000 for shot in first] == [True] * 9 + [False]
+        return
+    assert set(began) == {"small", "big", "fire"}
+    outcomes = evaluate_cases(agent, config, image, program, cases, stuck_after=2, **start)
+    for _ in performance.frames():
+        pass
+    ends = [(shot.x, shot.furthest_x, shot.end) for shot in performance.last]
+    assert ends == [(outcome.x, outcome.furthest_x, outcome.reason) for outcome in outcomes]
