@@ -42,7 +42,7 @@ class Guide:
         self.starts = Starts(config, groups.rom, groups.native)
         self.curriculum = Curriculum(config)
         self.archive = Archive(config, ranks)
-        self.ways = Ways(config, groups, ranks)
+        self.ways = Ways(config, groups.rom, groups.native, ranks)
         self._weights: RewardWeights = self.schedule.weights
         self._global_step = 0
         self._failures = 0.0

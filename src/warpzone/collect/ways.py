@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from warpzone import _engine
 from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import Episode
-from warpzone.collect.lanes import LaneGroup, Lanes, lane_options
+from warpzone.collect.lanes import LaneGroup, lane_options
 from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.collect.search import LANES, Way, find_way
 from warpzone.config import TrainConfig
@@ -108,10 +108,16 @@ class Practice:
 class Ways:
     """The ways of all stages that need one. All ranks have the same ones: the first searches."""
 
-    def __init__(self, config: TrainConfig, groups: Lanes, ranks: Ranks = ALONE) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        rom: bytes,
+        native: _engine.NativeProgram | None,
+        ranks: Ranks = ALONE,
+    ) -> None:
         self.config = config
         self._ranks = ranks
-        self._rom, self._native = groups.rom, groups.native
+        self._rom, self._native = rom, native
         self.practices: dict[int, Practice] = {}
         self.searched_steps = 0
         #: Searches for each stage, and the episodes it had at the last one.

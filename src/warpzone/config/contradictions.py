@@ -110,11 +110,6 @@ def _actors(config: TrainConfig) -> Iterator[Refusal]:
         config.backend != NATIVE,
         f"--actors play the native engine, not --backend {config.backend}",
     )
-    yield (
-        config.actors > 1 and config.search_steps > 0,
-        "--search-steps counts attempts along a way after every rollout, and several actors do not "
-        "wait for each other; use --actors 1",
-    )
 
 
 def _stages(config: TrainConfig) -> Iterator[Refusal]:

@@ -24,6 +24,7 @@ from warpzone.dist.cluster import Cluster
 from warpzone.dist.crew import Crew, FleetError
 from warpzone.dist.moments import LearnersArchive, Told
 from warpzone.dist.parcels import Landing, Parcel, Tallies, mean_owners
+from warpzone.dist.practice import LearnersWays
 from warpzone.dist.queue import Arrived
 from warpzone.dist.remote import tensors_of
 from warpzone.health.pulse import Pulse
@@ -83,6 +84,7 @@ class FleetCollector:
         #: They learn from the episodes of all actors, who get what they know with the weights.
         self._curriculum = Curriculum(config)
         self._archive = LearnersArchive(config)
+        self._ways = LearnersWays(config, run.rom, run.native)
         self.guide = FleetGuide(self._curriculum, self._archive)
         #: What a resumed learner is to say.
         self.notes: list[str] = []
@@ -147,6 +149,9 @@ class FleetCollector:
             self._curriculum.learn(ended)
         if self.config.archive_share:
             self._archive.take(parcels, ended)
+        if self.config.search_steps:
+            self._ways.learn(ended)
+            self._ways.look(self._curriculum, self._archive.pressed)
         lags = [version - ticket.version for ticket in tickets]
         tallied = self._tallies.add(
             [((t.actor, t.life), p.metrics) for t, p in zip(tickets, parcels, strict=True)]
@@ -156,6 +161,7 @@ class FleetCollector:
             **tallied,
             **(self._curriculum.metrics() if self._curriculum.active else {}),
             **(self._archive.metrics() if self.config.archive_share else {}),
+            **(self._ways.metrics() if self.config.search_steps else {}),
             "lag_p50": float(statistics.median(lags)),
             "lag_max": max(lags),
             "actors_present": crew.queue.present,
@@ -167,7 +173,8 @@ class FleetCollector:
         return Collected(rollout, oldest, mean_owners(parcels), self.episodes.take(), summary)
 
     def _told(self) -> Told:
-        return self._archive.told(self._curriculum, ray.put)
+        told = self._archive.told(self._curriculum, ray.put)
+        return told._replace(ways=self._ways.told(ray.put)) if self.config.search_steps else told
 
     # --- checkpoints ----------------------------------------------------------------------------
     def state_dict(self, *, lanes: bool = True) -> dict[str, Any]:
@@ -192,6 +199,7 @@ class FleetCollector:
             "archive": self._archive.saved(
                 [part["guide"]["archive"] for part in parts if part is not None]
             ),
+            "ways": self._ways.state_dict(),
         }
         if lanes:
             missing = {**own_lanes(known), "lanes": pack([b""] * self.groups[0].count)}
@@ -216,6 +224,8 @@ class FleetCollector:
             self._curriculum.load_state_dict(state["guide"]["curriculum"])
             if self.config.archive_share:
                 self._archive.load_state_dict(state["guide"]["archive"])
+            if self.config.search_steps and "ways" in state["guide"]:
+                self._ways.load_state_dict(state["guide"]["ways"])
         crew = self._make_crew()
         reason = ""
         if crew.found == self.config.actors and self.config.max_lag:

@@ -18,6 +18,7 @@ from warpzone.collect.packing import pack, unpack
 from warpzone.collect.ranks import Ranks
 from warpzone.config import TrainConfig
 from warpzone.dist.parcels import Parcel
+from warpzone.dist.practice import ToldWays
 
 #: Of a saved archive: what is about lanes, and what is about moments.
 CANDIDATES = ("candidates", "candidate_states")
@@ -25,7 +26,7 @@ MOMENTS = ("numbers", "keys", "states", "masks")
 
 
 class Told(NamedTuple):
-    """What actors get of curriculum and archive with the weights."""
+    """What actors get of curriculum, archive and ways with the weights."""
 
     curriculum: Mapping[str, Any]
     #: Which learner keeps the archive: one that was resumed gives numbers anew.
@@ -36,6 +37,8 @@ class Told(NamedTuple):
     bodies: Mapping[int, Any]
     #: How often each action was pressed of late.
     pressed: Sequence[float]
+    #: None without searches.
+    ways: ToldWays | None = None
 
 
 class LearnersArchive(Archive):

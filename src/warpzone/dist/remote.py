@@ -19,6 +19,7 @@ from warpzone.collect.ranks import Ranks
 from warpzone.config import TrainConfig
 from warpzone.dist.moments import ActorsArchive, Told, guide_of
 from warpzone.dist.parcels import Parcel, pack_rollout
+from warpzone.dist.practice import ActorsWays
 from warpzone.env.actions import action_table
 from warpzone.model.own import make_agent
 from warpzone.rom import native
@@ -80,6 +81,8 @@ class RemoteActor:
         self._collector = Collector(self._config, self._agent, self._groups, CPU, self._part)
         self._archive = ActorsArchive(self._config, self._part)
         self._collector.guide.archive = self._archive
+        self._ways = ActorsWays(self._config, self._groups.rom, self._groups.native)
+        self._collector.guide.ways = self._ways
         self._version = -1
         return warpzone.__version__
 
@@ -128,6 +131,8 @@ class RemoteActor:
         self._collector.guide.curriculum.load_state_dict(told.curriculum)
         if self._config.archive_share:
             self._archive.follow(told, _get, self._groups, self._collector.ages)
+        if told.ways is not None:
+            self._ways.follow(told.ways, _get, self._groups)
 
     @torch.no_grad()
     def _load(self, weights: Mapping[str, NDArray[Any]]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 import torch
@@ -27,8 +28,12 @@ ray = pytest.importorskip("ray")
 from fleet_runs import fleet  # noqa: E402
 from ray.cluster_utils import Cluster as Machines  # noqa: E402
 
+from warpzone.collect import ways  # noqa: E402
+from warpzone.collect.archive import FIRST_EXPLORER  # noqa: E402
 from warpzone.collect.collector import Collected  # noqa: E402
 from warpzone.collect.curriculum import Curriculum  # noqa: E402
+from warpzone.collect.search import Way, find_way  # noqa: E402
+from warpzone.collect.ways import FIRST_PLACE, Practice  # noqa: E402
 from warpzone.config import TrainConfig  # noqa: E402
 from warpzone.dist.crew import FleetError  # noqa: E402
 from warpzone.dist.fleet import FleetCollector  # noqa: E402
@@ -104,8 +109,45 @@ ARCHIVE: dict[str, Any] = {
 }
 
 
+#: The same for a way that is searched for and imitated.
+WAYS: dict[str, Any] = {
+    "archive_share": 0.9,
+    "search_steps": 2_000_000,
+    "imitation": 0.5,
+}
+
+
+@pytest.fixture
+def soon(searched: dict[Any, Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Stages are searched after two episodes, and what is found counts as tried in vain, so that it
+    is imitated; the stages that were searched in this process."""
+    stages: list[int] = []
+
+    def find(*words: Any, **named: Any) -> Any:
+        stages.append(named["stage"])
+        key = named["stage"], named["seed"], named["chances"].tobytes()
+        if key not in searched:
+            searched[key] = find_way(*words, **named)
+        return searched[key]
+
+    def tried(way: Way, first: int, places: Any, attempts: Any, clears: Any) -> Practice:
+        return Practice(way, first, places, attempts if attempts.any() else attempts + 30.0, clears)
+
+    monkeypatch.setattr(ways, "EPISODES", 2)
+    monkeypatch.setattr(ways, "find_way", find)
+    monkeypatch.setattr(ways, "Practice", tried)
+    return stages
+
+
+@pytest.fixture(scope="module")
+def searched() -> dict[Any, Any]:
+    """What searches have found: the same one need not be made twice."""
+    return {}
+
+
 @pytest.mark.limit(600)
-@pytest.mark.parametrize("kind", [KIND, ARCHIVE], ids=["curriculum", "archive"])
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("kind", [KIND, ARCHIVE, WAYS], ids=["curriculum", "archive", "ways"])
 def test_an_actor_without_lag_is_the_run_in_one_process(
     machines: Any, tmp_path: Path, kind: dict[str, Any]
 ) -> None:
@@ -130,6 +172,11 @@ def test_an_actor_without_lag_is_the_run_in_one_process(
     if kind is ARCHIVE:
         assert first["rows"][-1]["archive_size"] > 1
         assert second["rows"][-1]["archive_episodes"] > first["rows"][-1]["archive_episodes"] > 0
+    if kind is WAYS:
+        assert first["rows"][-1]["ways"] == second["rows"][-1]["ways"] == 1.0
+        for part in (first, second):
+            assert any(row["loss_imitation"] > 0 for row in part["rows"])
+        assert [numbers for *_, numbers in second["episodes"] if on_a_way(numbers)]
     back = alone(settings(tmp_path / "actor", **kind), updates=2 * half + 1)
     further = alone(settings(tmp_path / "whole", **kind), updates=2 * half + 1)
     for name, part in further["weights"].items():
@@ -176,6 +223,33 @@ def test_several_actors_have_one_archive(
     back = alone(settings(tmp_path, **ARCHIVE), updates=33)
     assert not [note for note in back["notes"] if "start" in note]
     assert back["rows"][0]["archive_episodes"] >= seen["rows"][-1]["archive_episodes"]
+
+
+@pytest.mark.limit(600)
+def test_several_actors_practise_one_way(machines: Any, tmp_path: Path, soon: list[int]) -> None:
+    """The learner searches, once, and counts what all of them try; they lag behind it."""
+    config = settings(tmp_path, **WAYS, actors=2, max_lag=1)
+    first = fleet(config, updates=20, save=True)
+    assert soon == [0]
+    second = fleet(config, updates=40)
+    # It is saved with the run, and not searched for again.
+    assert soon == [0]
+    assert all(row["ways"] == 1.0 for row in second["rows"])
+    assert second["rows"][-1]["searched_steps"] == first["rows"][-1]["searched_steps"] > 0
+    assert any(row["loss_imitation"] > 0 for row in second["rows"])
+    # Lane, stage, ..., why it ended, where it began.
+    begun = [one for one in first["episodes"] + second["episodes"] if on_a_way(one[-1])]
+    assert {one[0] // 2 for one in begun} == {0, 1}
+    saved = second["state"]["collector"]["guide"]["ways"]
+    expected = Practice(Way(0, 0, []), FIRST_PLACE, [], *np.zeros((2, len(saved["counts"][0][0]))))
+    expected.attempts += 30.0
+    for *_, reason, restart in begun:
+        expected.count(restart, reason == "flag")
+    assert saved["counts"][0] == [expected.attempts.tolist(), expected.clears.tolist()]
+
+
+def on_a_way(restart: int) -> bool:
+    return FIRST_PLACE <= restart < FIRST_EXPLORER
 
 
 def test_an_actor_plays_by_the_curriculum_of_all(tmp_path: Path) -> None:

@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from tiny_runs import tiny
 
 from warpzone.collect.archive import RENEWAL, Candidate, Lasted
 from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import Episode
 from warpzone.collect.packing import pack, unpack
-from warpzone.config import ConfigError
 from warpzone.dist.moments import ActorsArchive, LearnersArchive, Told, guide_of
 from warpzone.dist.parcels import Parcel
 from warpzone.dist.remote import Part
@@ -124,9 +122,3 @@ def test_a_checkpoint_has_the_candidates_of_all_lanes() -> None:
     whole = guide_of({"archive": saved, "failures": 1}, {"archive": own})
     assert (whole["archive"]["numbers"], whole["failures"]) == (saved["numbers"], 1)
     assert [row[0] for row in whole["archive"]["candidates"]] == [3]
-
-
-def test_ways_need_one_actor() -> None:
-    with pytest.raises(ConfigError, match="--search-steps counts attempts along a way"):
-        CONFIG.replace(search_steps=1000)
-    assert CONFIG.replace(search_steps=1000, actors=1).search_steps == 1000

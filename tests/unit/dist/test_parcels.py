@@ -135,7 +135,14 @@ def test_lanes_of_an_actor_that_is_missing_start_again() -> None:
     config = tiny(**SETTINGS, actors=2)
     alone = config.replace(actors=0)
     agent = make_agent(config)
-    run: Any = SimpleNamespace(config=config, policies=SimpleNamespace(acting=agent), device=CPU)
+    image = rom.find(config.rom)
+    run: Any = SimpleNamespace(
+        config=config,
+        policies=SimpleNamespace(acting=agent),
+        device=CPU,
+        rom=image,
+        native=native.load(image),
+    )
     made = FleetCollector(run, Cluster(remote=False))
     collectors = [collector_of(alone, Part(number, 2)) for number in range(2)]
     try:
