@@ -219,7 +219,7 @@ long: setup ## the long checks: full oracles and performance targets (hours)
 .PHONY: oracle-long
 oracle-long: setup ## every stage, three players, both ROMs and two whole games against FCEUmm
 	PYTHONPATH=tests/helpers $(BIN)/python tests/oracle/retro_long.py --jobs $(JOBS) \
-	  --out benchmarks/oracle_retro.json
+	  --journal build/oracle_retro.jsonl --out benchmarks/oracle_retro.json
 
 MUTANTS ?=
 .PHONY: mutants

@@ -1,4 +1,5 @@
-"""Our console and FCEUmm side by side: every frame runs in both and must end alike.
+"""Our console and FCEUmm side by side: every frame runs in both and must end alike. Several of
+ours, each with another way of running the program, share one FCEUmm.
 
 RAM must be equal in every byte after every frame. Pictures must be equal in every pixel, with two
 exceptions, both in what FCEUmm shows while the game shows nothing:
@@ -10,6 +11,7 @@ exceptions, both in what FCEUmm shows while the game shows nothing:
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,23 +38,30 @@ def is_leftover(ours: NDArray[np.uint8], theirs: NDArray[np.uint8]) -> bool:
 
 
 class Lockstep:
-    """A console (see `play_scripts.Console`) that is two consoles."""
+    """A console (see `play_scripts.Console`) that is two consoles or more."""
 
     def __init__(
-        self, rom: bytes, *, picture_every: int = 1, native: _engine.NativeProgram | None = None
+        self,
+        rom: bytes,
+        *,
+        picture_every: int = 1,
+        natives: Sequence[_engine.NativeProgram | None] = (None,),
     ) -> None:
-        self._ours = _engine.Console(rom, native=native)
+        """natives: the code of each of our consoles; None is the interpreter."""
+        self._ours = [_engine.Console(rom, native=native) for native in natives]
+        self._codes = ["interpreter" if native is None else native.how for native in natives]
         self._theirs = RetroConsole(rom)
         self._picture_every = picture_every
         self._since_reset = 0
-        self._ram = self._ours.ram()
+        self._ram = self._ours[0].ram()
         #: frames, lag frames, pictures compared, pictures with leftovers
         self.counts: Counter[str] = Counter()
 
     def frame(self, buttons: int, buttons2: int = 0) -> None:
-        self._ours.frame(buttons, buttons2)
+        for ours in self._ours:
+            ours.frame(buttons, buttons2)
         self._theirs.frame(buttons, buttons2)
-        before, self._ram = self._ram, self._ours.ram()
+        before, self._ram = self._ram, self._ours[0].ram()
         self.counts["frames"] += 1
         self._since_reset += 1
         self.counts["lag_frames"] += bool((before[_RANDOM] == self._ram[_RANDOM]).all())
@@ -62,7 +71,8 @@ class Lockstep:
             self._compare_picture()
 
     def reset(self) -> None:
-        self._ours.reset()
+        for ours in self._ours:
+            ours.reset()
         self._theirs.reset()
         self._since_reset = 0
 
@@ -70,7 +80,8 @@ class Lockstep:
         return self._ram
 
     def poke(self, address: int, value: int) -> None:
-        self._ours.poke(address, value)
+        for ours in self._ours:
+            ours.poke(address, value)
         self._theirs.poke(address, value)
         self._ram[address] = value
 
@@ -85,24 +96,30 @@ class Lockstep:
 
     def _compare_ram(self) -> None:
         theirs = self._theirs.ram()
-        if np.array_equal(self._ram, theirs):
-            return
-        where = np.nonzero(self._ram != theirs)[0]
-        shown = ", ".join(f"${at:04X} {self._ram[at]:02X}/{theirs[at]:02X}" for at in where[:8])
-        frame = self.counts["frames"]
-        raise DivergenceError(
-            f"frame {frame}: {len(where)} bytes of RAM differ (ours/theirs): {shown}"
-        )
+        for code, console in zip(self._codes, self._ours, strict=True):
+            ours = console.ram()
+            if np.array_equal(ours, theirs):
+                continue
+            where = np.nonzero(ours != theirs)[0]
+            shown = ", ".join(f"${at:04X} {ours[at]:02X}/{theirs[at]:02X}" for at in where[:8])
+            raise DivergenceError(
+                f"frame {self.counts['frames']}: {len(where)} bytes of RAM differ "
+                f"({code}/theirs): {shown}"
+            )
 
     def _compare_picture(self) -> None:
-        ours, theirs = self._ours.screen_indices(), self._theirs.screen_indices()
+        theirs = self._theirs.screen_indices()
         self.counts["pictures"] += 1
-        if np.array_equal(ours, theirs):
-            return
-        if not is_leftover(ours, theirs):
-            lines, columns = np.nonzero(ours != theirs)
-            raise DivergenceError(
-                f"frame {self.counts['frames']}: {len(lines)} pixels differ, "
-                f"lines {lines.min()}..{lines.max()}, columns {columns.min()}..{columns.max()}"
-            )
-        self.counts["leftovers"] += 1
+        leftover = False
+        for code, console in zip(self._codes, self._ours, strict=True):
+            ours = console.screen_indices()
+            if np.array_equal(ours, theirs):
+                continue
+            if not is_leftover(ours, theirs):
+                lines, columns = np.nonzero(ours != theirs)
+                raise DivergenceError(
+                    f"frame {self.counts['frames']}: {len(lines)} pixels differ ({code}), "
+                    f"lines {lines.min()}..{lines.max()}, columns {columns.min()}..{columns.max()}"
+                )
+            leftover = True
+        self.counts["leftovers"] += leftover
