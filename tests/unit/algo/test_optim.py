@@ -74,16 +74,19 @@ def test_an_update_that_is_not_finite_is_skipped_and_counted(bad: float) -> None
     updater = Updater(make_optimizer(module, learning_rate=0.1))
     other = Updater(make_optimizer(twin, learning_rate=0.1))
     x = torch.randn(16, 4)
+    in_a_row = []
     for factor in (1.0, bad, bad, 1.0, bad):
         before = weights(module)
         updater.backward(module(x).square().mean() * factor)
         updater.step()
+        in_a_row.append(updater.report().skipped_in_a_row)
         assert same(weights(module), before) == (not math.isfinite(factor))
         if factor == 1.0:
             other.backward(twin(x).square().mean())
             other.step()
     report = updater.report()
     assert (report.steps, report.skipped, report.skipped_in_a_row) == (5, 3, 1)
+    assert in_a_row == [0, 1, 2, 0, 1]
     assert not math.isfinite(report.grad_norm)
     # Skipping left no trace in the moments or the step count either.
     assert same(weights(module), weights(twin))

@@ -81,6 +81,7 @@ def test_checkpoints_by_file_and_by_name(tmp_path: Path) -> None:
         {"encoder": "impala", "impala_blocks": 1, "size": 42},
         {"encoder": "impala", "encoder_channels": "4,6", "size": 42},
         {"encoder_channels": "4,6,6", "size": 42},
+        {"encoder_channels": "4,6,10", "encoder_width": 1.0, "size": 42},
         {"memory": "gru", "previous_action": True},
         {"memory": "lstm", "frame_stack": 2},
         {"color": True},
