@@ -9,7 +9,7 @@ from tiny_runs import collect, make_agent, make_collector, tiny
 
 from warpzone import rom
 from warpzone.collect.lanes import reward_schedule
-from warpzone.collect.starts import probe
+from warpzone.collect.starts import Starts, probe
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.env.rewards import RewardWeights
 from warpzone.rom import native
@@ -64,6 +64,48 @@ def test_scripted_steps_are_forced() -> None:
     collector.close()
 
 
+def test_a_step_that_ends_an_episode_is_forced_by_the_script_of_that_episode() -> None:
+    """Mario runs into the first enemy while the script still presses; the info beside such a step
+    is that of the next episode."""
+    config = tiny(
+        stages="1-1",
+        scripted_sequence="RIGHT+B:400",
+        scripted_share=1.0,
+        stagnation_limit=0,
+        start_delay=0,
+        rollout_steps=32,
+        max_steps=128 * 9,
+    )
+    collector = make_collector(config, make_agent(config))
+    ends = 0
+    for rollout in collect(collector, 2):
+        assert rollout.forced.all()
+        assert (rollout.actions == 3).all()
+        ends += int(rollout.terminated.sum())
+    assert ends >= config.num_envs
+    collector.close()
+
+
+def test_a_script_is_taken_away_before_the_first_rollout_without_it() -> None:
+    config = tiny(scripted_sequence="RIGHT+B:8", scripted_steps=64)
+    told: list[tuple[int, bytes]] = []
+
+    class Vector:
+        def set_script(self, script: bytes) -> None:
+            told.append((at, script))
+
+        def force(self, lanes: range, script: bytes) -> None:
+            assert (at, list(lanes), script) == (0, [0, 1], starts.script)
+
+    class Group:
+        vector, count = Vector(), 2
+
+    starts = Starts(config, rom.find(None), None)
+    for at in range(0, 160, 32):
+        starts.before([Group()], at)  # type: ignore[list-item]
+    assert told == [(0, starts.script), (64, b"")]
+
+
 def test_scripts_end_by_default() -> None:
     """After a tenth of the run, so that no run is forced to its end; what was forced is counted."""
     config = tiny(scripted_sequence="RIGHT+B:60", max_steps=64 * 32)
@@ -108,6 +150,18 @@ def test_probing_finds_the_way() -> None:
     assert found.distances[2] > 15 > found.distances[0] == 0
 
 
+def test_actions_are_probed_each_in_its_own_lane() -> None:
+    """Also after some lanes have met an enemy, in whatever order actions stand."""
+    names = ["RIGHT+B", "NOOP", "RIGHT", "LEFT", "RIGHT+A+B"]
+    image = rom.find(None)
+    code = native.load(image)
+    first = probe(tiny(actions=";".join(names)), image, code, 70)
+    second = probe(tiny(actions=";".join(reversed(names))), image, code, 70)
+    assert first.distances == second.distances[::-1]
+    assert len(set(first.distances)) >= 4
+    assert first.action == 4 - second.action
+
+
 def test_a_run_that_stands_still_is_pushed_once() -> None:
     config = tiny(
         auto_bootstrap_threshold=2, auto_bootstrap_frames=16, stagnation_limit=0, stages="1-1"
@@ -120,6 +174,13 @@ def test_a_run_that_stands_still_is_pushed_once() -> None:
         rows.append(collector.guide.metrics()["auto_bootstrap_triggered"])
     assert forced == [0, 0, 4 * config.num_envs, 0, 0]
     assert rows == [0.0, 1.0, 1.0, 1.0, 1.0]
+    # Nor again by a run that goes on from here.
+    resumed = make_collector(config, walker(config, 0))
+    resumed.load_state_dict(collector.state_dict())
+    for update in range(5, 8):
+        (rollout,) = collect(resumed, 1, first=update)
+        assert not rollout.forced.any()
+    resumed.close()
     collector.close()
 
 

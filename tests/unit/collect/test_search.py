@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from tiny_runs import tiny
+from numpy.typing import NDArray
+from tiny_runs import collect, make_agent, make_collector, tiny
 
 from warpzone import _engine, rom
+from warpzone.collect import ways
 from warpzone.collect.lanes import lane_options
 from warpzone.collect.search import (
     HOLDING,
@@ -134,21 +137,83 @@ def test_every_place_is_where_its_actions_lead() -> None:
     mode = _engine.Autoreset.SAME_STEP
     vector = options.make_vector(image, LANES, autoreset=mode, native=native.load(image))
     trials = _Trials(vector, 0, 5, np.full(12, 1 / 12))
-    for _ in range(12):
+    lengths: list[int] = []
+    shorter = 0
+    for number in range(12):
         assert trials._trial() is None
-    longest = sorted(trials._list, key=lambda place: -place.length)[:LANES]
-    assert len(longest) == LANES
-    vector.seed([5] * LANES)
-    vector.reset(None, trials._obs, trials._info)
+        assert sum(trials._visits) == (number + 1) * LANES
+        # Who comes to a known place sooner takes it over, and nobody else does.
+        found = [place.length for place in trials._list]
+        assert all(now <= before for now, before in zip(found, lengths, strict=False))
+        shorter += sum(now < before for now, before in zip(found, lengths, strict=False))
+        lengths = found
+    assert shorter > 0
     keys = {index: key for key, index in trials._places.items()}
-    for step in range(longest[0].length):
-        paths = [_path(place) for place in longest]
-        trials._step(np.array([(path[step : step + 1] or [0])[0] for path in paths]))
-        there = place_keys(trials._info)
-        for lane, place in enumerate(longest):
-            if place.length == step + 1:
-                assert there[lane] == keys[trials._list.index(place)]
+    assert len(keys) > LANES
+    for first in range(0, len(trials._list), LANES):
+        numbers = range(first, min(first + LANES, len(trials._list)))
+        paths = [_path(trials._list[number]) for number in numbers]
+        assert [len(path) for path in paths] == [trials._list[n].length for n in numbers]
+        vector.seed([5] * LANES)
+        vector.reset(None, trials._obs, trials._info)
+        for step in range(max(map(len, paths))):
+            actions = np.zeros(LANES, np.int64)
+            actions[: len(paths)] = [(path[step : step + 1] or [0])[0] for path in paths]
+            trials._step(actions)
+            there = place_keys(trials._info)
+            ended = trials._terminated | trials._truncated
+            for lane, (number, path) in enumerate(zip(numbers, paths, strict=True)):
+                # In one episode: what lies behind an end is not on the way to anything.
+                assert not ended[lane] or step >= len(path)
+                if len(path) == step + 1:
+                    assert there[lane] == keys[number]
+                    state = trials._info[lane, COLUMN["player_state"]]
+                    assert state == _engine.PlayerState.IN_CONTROL
     vector.close()
+
+
+class Scripted:
+    """A game in which three lanes come to a new place each, after five steps. The first has ended
+    by then, and the second is not in control."""
+
+    obs_shape = (1,)
+    places = (9999, 8888, 7777)
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.loaded: list[bytes] = []
+
+    def seed(self, seeds: list[int]) -> None: ...
+
+    def reset(self, _: None, obs: Any, info: NDArray[np.int32]) -> None:
+        info[:, COLUMN["player_state"]] = _engine.PlayerState.IN_CONTROL
+
+    def save(self, lane: int) -> bytes:
+        return bytes([lane])
+
+    def load(self, lane: int, state: bytes) -> None:
+        self.loaded.append(state)
+
+    def step(self, actions: Any, obs: Any, reward: Any, *rest: NDArray[Any]) -> None:
+        terminated, _, info, *_ = rest
+        self.taken += 1
+        terminated[:] = False
+        terminated[0] = self.taken == 3
+        if self.taken == 5:
+            for lane, x in enumerate(self.places):
+                info[lane, COLUMN["x_pos"]] = x
+            info[1, COLUMN["player_state"]] = _engine.PlayerState.DYING
+
+
+def test_places_are_of_lanes_that_play() -> None:
+    game = Scripted()
+    trials = _Trials(game, 0, 5, np.full(12, 1 / 12))  # type: ignore[arg-type]
+    assert trials._trial() is None
+    assert game.loaded == [bytes([0])] * LANES
+    start, found = trials._list
+    assert (start.length, found.length, found.state, found.before) == (0, 5, bytes([2]), start)
+    x = place_keys(trials._info)[2]
+    assert list(trials._places) == [place_keys(np.array(trials._info[3:4]))[0], x]
 
 
 def test_buttons_are_drawn_by_their_chances_and_held() -> None:
@@ -166,6 +231,25 @@ def test_buttons_are_drawn_by_their_chances_and_held() -> None:
             expected += [int(action)] * int(seconds)
         assert actions[:, lane].tolist() == expected[:TRIAL]
     assert 1 not in actions
+
+
+def test_a_search_presses_what_the_policy_presses(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def nothing(*_: Any, chances: NDArray[np.float64], **__: Any) -> tuple[None, int]:
+        asked.append(chances)
+        return None, 1
+
+    monkeypatch.setattr(ways, "find_way", nothing)
+    config = tiny(stages="1-1", archive_share=0.5, search_steps=1)
+    collector = make_collector(config, make_agent(config))
+    guide = collector.guide
+    guide.curriculum.episodes[0] = ways.EPISODES
+    collect(collector, 1)
+    (chances,) = asked
+    assert np.array_equal(chances, guide.archive.pressed)
+    assert len(set(chances.tolist())) > 1
+    collector.close()
 
 
 @pytest.mark.long

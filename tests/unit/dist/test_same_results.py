@@ -13,6 +13,8 @@ from rank_pool import RankPool
 from rank_runs import alone, learned
 from tiny_runs import tiny
 
+from warpzone.algo.algorithm import Batch, Losses
+from warpzone.algo.ppo import Ppo
 from warpzone.collect import ways
 from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.collect.search import find_way
@@ -88,6 +90,30 @@ def test_two_ranks_learn_what_one_process_learns(pool: RankPool, tmp_path: Path,
             assert mine.get(name, 0) == pytest.approx(yours.get(name, 0), rel=1e-3, abs=1e-4), name
         assert "communication_time_share" in mine
         assert "communication_time_share" not in yours
+
+
+def one_loss_is_not_finite(ranks: Ranks, config: TrainConfig) -> dict[str, Any]:
+    """A run whose first loss is infinite on the second rank, while its gradient is not."""
+    whole = Ppo.loss
+    calls: list[int] = []
+
+    def loss(self: Ppo, batch: Batch, entropy_bonus: torch.Tensor) -> Losses:
+        calls.append(1)
+        found = whole(self, batch, entropy_bonus)
+        bad = ranks.rank == 1 and len(calls) == 1
+        return found._replace(total=found.total + torch.inf) if bad else found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ppo, "loss", loss)
+        return learned(ranks, config, updates=2)
+
+
+def test_a_loss_that_is_not_finite_is_skipped_by_all_ranks(pool: RankPool, tmp_path: Path) -> None:
+    first, second = pool.call(one_loss_is_not_finite, settings(tmp_path))
+    for name, part in first["weights"].items():
+        assert torch.equal(part, second["weights"][name]), name
+    for found in (first, second):
+        assert [row["updates_skipped"] for row in found["rows"]] == [1.0, 1.0]
 
 
 def searching(ranks: Ranks, config: TrainConfig) -> tuple[dict[str, Any], int]:
