@@ -206,10 +206,15 @@ def test_render(rom: bytes) -> None:
     assert len(np.unique(frames[0].reshape(-1, 3), axis=0)) > 5
     env.close()
     silent = MarioVectorEnv(1, rom=rom)
+    # What stands in the way first is said first.
+    with pytest.raises(ResetNeeded):
+        silent.render()
     silent.reset(seed=0)
     with pytest.raises(ValueError, match="render_mode"):
         silent.render()
     silent.close()
+    with pytest.raises(ClosedEnvironmentError):
+        silent.render()
 
 
 def test_gymnasium_wrappers_work(rom: bytes) -> None:
