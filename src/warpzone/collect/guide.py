@@ -78,7 +78,7 @@ class Guide:
         if self.config.archive_explore:
             self.archive.explore(self.groups, global_step)
         if self.config.search_steps:
-            self.ways.apply(self.groups, self.archive.weights())
+            self.ways.apply(self.groups, self.archive.weights(), self.curriculum.clear_rate)
 
     def tally(self) -> Tally:
         """The counters of this rank's lanes since the last call."""

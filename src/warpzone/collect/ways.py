@@ -85,17 +85,23 @@ class Practice:
         clears = np.convolve(self.clears, window)[NEIGHBOURS : NEIGHBOURS + size]
         return (clears + 1.0) / (attempts + 2.0)
 
-    def weights(self) -> NDArray[np.float64]:
-        """Places teach most where half of the attempts clear."""
+    def weights(self, door: float) -> NDArray[np.float64]:
+        """Places teach most where half of the attempts clear, and behind a fork: where attempts
+        clear and what leads there is imitated. door: see `taught`."""
         chances = self.chances()
-        return np.maximum(LEAST_WEIGHT, 4.0 * chances * (1.0 - chances))
+        fork = np.where(self.taught(door), chances, 0.0)
+        return np.maximum(np.maximum(LEAST_WEIGHT, 4.0 * chances * (1.0 - chances)), fork)
 
-    def taught(self) -> NDArray[np.bool_]:
-        """Of each place, whether the policy imitates what leads there."""
-        begin = np.array([shown_from(index) // STRIDE - 1 for index in range(len(self.places))])
+    def taught(self, door: float) -> NDArray[np.bool_]:
+        """Of each place, whether the policy imitates what leads there. door: the clear rate of
+        episodes from the stage's start, where the first of what is shown begins. It is not that of
+        the first place: the policy's memory tells episodes that were shown something from others,
+        so that it may clear from every place and still take its own wrong turn from the door."""
+        # Place number i is (i + 1) * STRIDE steps after the door.
+        begin = np.array([shown_from(index) // STRIDE for index in range(len(self.places))])
         # Not of neighbours: a fork lies between two places.
         chances = (self.clears + 1.0) / (self.attempts + 2.0)
-        taught: NDArray[np.bool_] = chances[np.maximum(begin, 0)] < TAUGHT
+        taught: NDArray[np.bool_] = np.concatenate([[door], chances])[begin] < TAUGHT
         return taught
 
     @property
@@ -215,12 +221,17 @@ class Ways:
             shares[stage] = max(self.config.archive_share, SHARE) * room[stage]
         return shares
 
-    def apply(self, groups: Sequence[LaneGroup], beside: Mapping[int, float]) -> None:
+    def apply(
+        self,
+        groups: Sequence[LaneGroup],
+        beside: Mapping[int, float],
+        rates: NDArray[np.float64],
+    ) -> None:
         """Tells the engine where episodes may begin. beside: the weight that all moments of the
-        archive have together in each stage."""
+        archive have together in each stage. rates: of clears from the start of each stage."""
         wanted: dict[int, tuple[bytes, bytes, float]] = {}
         for stage, practice in self.practices.items():
-            weights = practice.weights()
+            weights = practice.weights(rates[stage])
             weights *= TIMES * (beside.get(stage, 0.0) or 1.0) / weights.sum()
             for index, (state, masks) in enumerate(practice.places):
                 wanted[practice.first + index] = state, masks, float(weights[index])
@@ -234,9 +245,9 @@ class Ways:
                     group.vector.add_restart(number, state, masks, weight)
         self._given = set(wanted)
         self._taught = np.zeros(self._next - FIRST_PLACE, np.bool_)
-        for practice in self.practices.values():
+        for stage, practice in self.practices.items():
             begin = practice.first - FIRST_PLACE
-            self._taught[begin : begin + len(practice.places)] = practice.taught()
+            self._taught[begin : begin + len(practice.places)] = practice.taught(rates[stage])
 
     def teaches(self, restarts: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether forced steps of episodes that began at these restart points are imitated."""

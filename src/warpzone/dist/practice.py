@@ -16,6 +16,7 @@ from warpzone.collect.episodes import Episode
 from warpzone.collect.lanes import LaneGroup
 from warpzone.collect.ways import Practice, Ways
 from warpzone.config import TrainConfig
+from warpzone.env.stages import NUM_STAGES
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +80,7 @@ class ActorsWays(Ways):
         """Before a rollout: the learner's ways. get: what references refer to."""
         if told.learner != self._learner:
             self.practices = {}
-            self.apply(groups, {})
+            self.apply(groups, {}, np.zeros(NUM_STAGES))
             self._learner = told.learner
         known = {one.first: (one.way, one.places) for one in self.practices.values()}
         missing = {first: body for first, _, _, body in told.practices if first not in known}

@@ -79,7 +79,7 @@ def restarts_of_steps(collector: Collector) -> list[NDArray[np.int32]]:
 
 def test_shown_steps_are_those_before_places_whose_beginning_fails(collector: Collector) -> None:
     """By where an episode began and by its age alone. Attempts fail in the first half of the way,
-    then in the second."""
+    then in the second; from the door in every other rollout."""
     practice = collector.guide.ways.practices[0]
     size = len(practice.places)
     began = restarts_of_steps(collector)
@@ -91,6 +91,8 @@ def test_shown_steps_are_those_before_places_whose_beginning_fails(collector: Co
             fails = ~fails
         practice.attempts[:] = 30.0
         practice.clears[:] = np.where(fails, 0.0, 30.0)
+        door_fails = update % 2 == 0
+        collector.guide.curriculum.clear_rate[0] = 0.0 if door_fails else 0.4
         collector.prepare(update * collector.config.steps_per_update)
         rollout = collector.collect()
         collector.episodes.take()
@@ -99,8 +101,8 @@ def test_shown_steps_are_those_before_places_whose_beginning_fails(collector: Co
             age = int(rollout.age[step, lane])
             expected = False
             if 0 <= index < size and age < lengths[index]:
-                begins = max(0, index - lengths[index] // STRIDE)
-                expected = bool(fails[begins])
+                begins = index - lengths[index] // STRIDE
+                expected = bool(fails[begins]) if begins >= 0 else door_fails
                 hidden[lane] += not expected
             assert bool(rollout.shown[step, lane]) == expected
             assert rollout.forced[step, lane] or not expected

@@ -30,7 +30,7 @@ from warpzone.collect.ways import (
 )
 from warpzone.config import ConfigError
 from warpzone.env.infos import COLUMN
-from warpzone.env.stages import parse_stages
+from warpzone.env.stages import NUM_STAGES, parse_stages
 
 MAZE = parse_stages("4-4")[0]
 SEARCHING: dict[str, Any] = {
@@ -43,6 +43,8 @@ SEARCHING: dict[str, Any] = {
     "archive_share": 0.8,
     "search_steps": 3_000_000,
 }
+
+NO_CLEARS = np.zeros(NUM_STAGES)
 
 
 def episode(stage: int, reason: str, restart: int = 0) -> Episode:
@@ -102,7 +104,7 @@ def test_a_way_is_dropped_once_the_stage_is_learned(searched: Collector) -> None
         assert MAZE in collector.guide.ways.practices
         after(collector, [episode(MAZE, "flag")])
     assert not collector.guide.ways.practices
-    collector.guide.ways.apply(collector.groups, {})
+    collector.guide.ways.apply(collector.groups, {}, NO_CLEARS)
     assert all(group.vector.num_restarts() == 0 for group in collector.groups)
     collector.close()
 
@@ -125,7 +127,7 @@ def test_episodes_begin_along_the_way_as_weighed(searched: Collector) -> None:
             counts.update(rows[:, COLUMN["restart"]].tolist())
     total = sum(counts.values())
     assert counts[0] == pytest.approx(0.2 * total, abs=5 * (0.16 * total) ** 0.5)
-    weights = practice.weights() / practice.weights().sum()
+    weights = practice.weights(0.0) / practice.weights(0.0).sum()
     for index, weight in enumerate(weights):
         expected = 0.8 * weight * total
         assert counts[practice.first + index] == pytest.approx(expected, abs=5 * expected**0.5 + 2)
@@ -153,7 +155,7 @@ def test_most_episodes_of_a_searched_stage_begin_inside_it(searched: Collector) 
     class Told:
         vector = Heard()
 
-    guide.ways.apply([Told()], {MAZE: 5.0})  # type: ignore[list-item]
+    guide.ways.apply([Told()], {MAZE: 5.0}, NO_CLEARS)  # type: ignore[list-item]
     assert len(given) == len(guide.ways.practices[MAZE].places)
     # Three times as often as at the moments of the archive.
     assert sum(given) == pytest.approx(15.0)
@@ -173,7 +175,7 @@ def test_practice_moves_from_the_flag_to_the_start() -> None:
     one, random = practice(), np.random.default_rng(0)
     border, tries, near, total = 50, 0, 0, 0
     while border > 0 and total < 60_000:
-        weights = one.weights()
+        weights = one.weights(0.0)
         index = int(random.choice(len(weights), p=weights / weights.sum()))
         one.count(FIRST_PLACE + index, index >= border)
         total += 1
@@ -196,7 +198,7 @@ def test_attempts_are_forgotten_and_neighbours_looked_at() -> None:
     near = (DECAY**2 + 2.0) / (tried + 2.0)
     assert one.chances().tolist() == pytest.approx([0.5] * 2 + [near] * 5 + [0.5] * 2)
     one.clears[4], one.attempts[4] = 0.0, 1e9
-    assert one.weights().tolist() == pytest.approx([1.0] * 2 + [LEAST_WEIGHT] * 5 + [1.0] * 2)
+    assert one.weights(0.0).tolist() == pytest.approx([1.0] * 2 + [LEAST_WEIGHT] * 5 + [1.0] * 2)
 
 
 def test_what_the_policy_can_do_alone_is_not_imitated() -> None:
@@ -205,13 +207,13 @@ def test_what_the_policy_can_do_alone_is_not_imitated() -> None:
     for _ in range(40):
         for index in range(len(one.places)):
             one.count(FIRST_PLACE + index, index >= 20)
-    for index, taught in enumerate(one.taught()):
+    for index, taught in enumerate(one.taught(0.0)):
         begins = index - SHOWN[index % len(SHOWN)] // STRIDE
         assert taught == (begins < 20)
-    assert one.taught()[20:36].any()
-    assert not one.taught()[36:].any()
+    assert one.taught(0.0)[20:36].any()
+    assert not one.taught(0.0)[36:].any()
     # Who has not tried yet may be able to.
-    assert not practice().taught().any()
+    assert not practice().taught(0.5).any()
 
 
 def test_only_forced_steps_before_taught_places_are_shown(searched: Collector) -> None:
@@ -222,11 +224,11 @@ def test_only_forced_steps_before_taught_places_are_shown(searched: Collector) -
     size, middle = len(one.places), len(one.places) // 2
     one.attempts[:], one.clears[:] = 30.0, 0.0
     one.clears[middle:] = 30.0
-    taught = one.taught()
+    taught = one.taught(0.0)
     assert 0 < taught.sum() < size
     numbers = np.array([0, 7, FIRST_PLACE - 1, one.first + size, 1 << 24], np.int32)
     assert not guide.ways.teaches(np.append(numbers, np.int32(one.first))).any()
-    guide.ways.apply(collector.groups, {})
+    guide.ways.apply(collector.groups, {}, NO_CLEARS)
     assert not guide.ways.teaches(numbers).any()
     places = np.arange(one.first, one.first + size, dtype=np.int32)
     assert guide.ways.teaches(places).tolist() == taught.tolist()
@@ -328,7 +330,7 @@ def test_what_is_mastered_counts_from_the_end() -> None:
         for index in range(10):
             one.count(FIRST_PLACE + index, index >= 6 or index == 0)
     assert one.mastered == pytest.approx(0.4, abs=0.11)
-    assert one.weights()[9] < one.weights()[6]
+    assert one.weights(1.0)[8] < one.weights(1.0)[6]
 
 
 def test_a_resume_changes_nothing(searched: Collector) -> None:
@@ -382,7 +384,7 @@ def test_places_of_a_way_are_behind_the_door_where_episodes_begin_halfway() -> N
     assert len(places) > 100
     found.practices[0] = Practice(way, FIRST_PLACE, places, *np.zeros((2, len(places))))
     found._next += len(places)
-    found.apply(collector.groups, {})
+    found.apply(collector.groups, {}, NO_CLEARS)
     info = np.zeros((collector.groups[0].count, len(_engine.INFO_FIELDS)), np.int32)
     vector = collector.groups[0].vector
     obs = np.zeros((collector.groups[0].count, *vector.obs_shape), np.uint8)

@@ -47,14 +47,20 @@ class Group:
         del self.points[number]
 
 
-def follow(actor: ActorsWays, told: ToldWays, group: Group, asked: list[int]) -> None:
+#: Clear rates from the start of each stage: one that half of the episodes clear, and none.
+LEARNED, NEW = np.full(32, 0.5), np.zeros(32)
+
+
+def follow(
+    actor: ActorsWays, told: ToldWays, group: Group, asked: list[int], rates: Any = LEARNED
+) -> None:
     def get(references: list[Any]) -> list[Any]:
         asked.append(len(references))
         return [body for (body,) in references]
 
     groups: Any = [group]
     actor.follow(told, get, groups)
-    actor.apply(groups, {})
+    actor.apply(groups, {}, rates)
 
 
 def told_of(made: LearnersWays) -> ToldWays:
@@ -87,14 +93,13 @@ def test_an_actor_practises_the_learners_ways() -> None:
     assert asked == [1, 1]
     assert len(group.points) == 6
     assert group.points[FIRST_PLACE][1] < group.points[FIRST_PLACE + 3][1]
-    # What leads to a place is shown where the policy fails, by the attempts of all.
+    # What leads to a place is shown where the policy fails; here it all begins at the start.
     numbers = np.arange(FIRST_PLACE, FIRST_PLACE + 7, dtype=np.int32)
-    made.apply([], {})
+    made.apply([], {}, LEARNED)
     assert actor.teaches(numbers).tolist() == made.teaches(numbers).tolist()
     assert not made.teaches(numbers).any()
-    made.practices[0].attempts[:] = 40.0
-    follow(actor, told_of(made), group, asked)
-    assert actor.teaches(numbers).tolist() == [True] * 3 + [False] * 4
+    follow(actor, told_of(made), group, asked, NEW)
+    assert actor.teaches(numbers).tolist() == [True] * 6 + [False]
     del made.practices[0]
     follow(actor, told_of(made), group, asked)
     assert sorted(group.points) == [FIRST_PLACE + 3, FIRST_PLACE + 4, FIRST_PLACE + 5]
