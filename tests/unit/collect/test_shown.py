@@ -85,14 +85,14 @@ def test_shown_steps_are_those_before_places_whose_beginning_fails(collector: Co
     began = restarts_of_steps(collector)
     lengths = [min(SHOWN[i % len(SHOWN)], (i + 1) * STRIDE) for i in range(size)]
     shown, hidden = np.zeros(8, np.int64), np.zeros(8, np.int64)
-    for update in range(60):
+    for update in range(80):
         fails = np.arange(size) < size // 2
-        if update >= 30:
+        if update >= 40:
             fails = ~fails
         practice.attempts[:] = 30.0
         practice.clears[:] = np.where(fails, 0.0, 30.0)
         door_fails = update % 2 == 0
-        collector.guide.curriculum.clear_rate[0] = 0.0 if door_fails else 0.4
+        collector.guide.curriculum.clear_rate[0] = 0.0 if door_fails else 0.25
         collector.prepare(update * collector.config.steps_per_update)
         rollout = collector.collect()
         collector.episodes.take()
