@@ -13,7 +13,8 @@ second, all the time, with a connection of its own each time.
 
 The server stands back behind everything else (niceness 19). Where others keep the machine busy it
 gets next to nothing, attacked or not; --server-nice N, which needs root, says what it would do with
-its share. The file of --out gets one result for each measurement.
+its share. The file of --out gets one result for each measurement. `cpu_share` says what server and
+attackers used of a core: unlike speed it hardly depends on what else the machine does.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import gzip
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -117,11 +119,16 @@ class Attack:
                     return
                 self.counts["requests"] += 10
 
+    async def upgrade(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(UPGRADE.format(port=self.port).encode())
+        if b" 101 " not in await reader.readuntil(b"\r\n\r\n"):
+            self.counts["sockets refused"] += 1
+            raise EOFError
+
     @contextlib.asynccontextmanager
     async def socket(self) -> Any:
         async with self.link() as (reader, writer):
-            writer.write(UPGRADE.format(port=self.port).encode())
-            await reader.readuntil(b"\r\n\r\n")
+            await self.upgrade(reader, writer)
             writer.write(HELLO)
             yield reader, writer
 
@@ -169,8 +176,7 @@ class Attack:
 
     async def tokens(self) -> None:
         async with self.link() as (reader, writer):
-            writer.write(UPGRADE.format(port=self.port).encode())
-            await reader.readuntil(b"\r\n\r\n")
+            await self.upgrade(reader, writer)
             writer.write(frame(b'{"type": "hello", "token": "a wrong token of some length"}'))
             self.counts["wrong tokens"] += 1
             await reader.read(1 << 16)
@@ -310,11 +316,16 @@ def measure(minutes: float, window: float, nice: int | None) -> dict[str, Any]:
 
         play(min(window, 10.0))
         rates: dict[str, list[tuple[float, float, float, float]]] = {"with": [], "without": []}
+        spent = {kind: {"server": 0.0, "attackers": 0.0} for kind in rates}
+        pids = {"server": served.process.pid, "attackers": attackers.process.pid}
         peak = 0.0
         for number in range(max(2, round(minutes * 60 / window))):
             for kind in ("with", "without") if number % 2 else ("without", "with"):
                 attackers.say("on" if kind == "with" else "off")
+                before = {name: cpu_seconds(pid) for name, pid in pids.items()}
                 rates[kind].append(play(window))
+                for name, pid in pids.items():
+                    spent[kind][name] += cpu_seconds(pid) - before[name]
                 attackers.say("off")
                 peak = max(peak, memory(served.process.pid))
         alive = served.process.poll() is None
@@ -360,11 +371,20 @@ def measure(minutes: float, window: float, nice: int | None) -> dict[str, Any]:
         # What an update costs this process: others on the machine take time, not work.
         "updates_per_cpu_second_ratio_median": round(median(cpu), 4),
         "updates_per_cpu_second_ratio_interval": [round(end, 4) for end in interval(cpu)],
+        "cpu_share": {
+            kind: {
+                name: round(seconds / sum(e - b for _, _, b, e in rates[kind]), 4)
+                for name, seconds in used.items()
+            }
+            for kind, used in spent.items()
+        },
         "updates": made,
         "rows": len(updates),
         "rows_lost": len(set(range(1, made + 1)) - set(updates)),
         "server_alive": alive,
         "server_tracebacks": log.count("Traceback"),
+        # The last line of each.
+        "server_errors": Counter(re.findall(r"^[\w.]+(?:Error|Exception|Disconnect)\b", log, re.M)),
         "server_peak_mib": round(peak, 1),
         "sent": sent,
         "targets": {**TARGETS, "rows_lost": 0},
@@ -383,6 +403,12 @@ def memory(pid: int) -> float:
     return (
         int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
     )
+
+
+def cpu_seconds(pid: int) -> float:
+    """Of a process, until now."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> int:

@@ -7,10 +7,17 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+)
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI, Request, Response, WebSocket
 from fastapi.responses import StreamingResponse
@@ -20,6 +27,7 @@ from warpzone.dashboard.access import Access
 from warpzone.dashboard.catalogue import Catalogue
 from warpzone.dashboard.hub import Hub
 from warpzone.dashboard.peer import GoneError, ends, who
+from warpzone.dashboard.reply import HEADERS
 from warpzone.dashboard.talk import Talk
 from warpzone.run.opening import open_file
 
@@ -37,18 +45,6 @@ VIDEO_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
 PIECE = 1 << 16
 #: Browsers at the same time.
 MOST_SOCKETS = 64
-HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-        "media-src blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-cache",
-}
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -56,13 +52,22 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
+class Page(NamedTuple):
+    """A whole answer that never changes."""
+
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
 class Doorman:
     """Looks at Host and Origin of every request before anything else does, and adds the headers
-    that keep a page from doing more than it should."""
+    that keep a page from doing more than it should. Answers `pages` itself, which are asked for
+    most and cost least."""
 
-    def __init__(self, app: Application, access: Access) -> None:
+    def __init__(self, app: Application, access: Access, pages: Mapping[str, Page]) -> None:
         self.app = app
         self.access = access
+        self.pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -76,18 +81,25 @@ class Doorman:
         elif not self.access.knows_origin(origin, host):
             LOG.warning("request of %s refused: from another page: %.60r", client, origin)
             await _refuse(scope, send, "requests from other pages are refused")
+        elif scope["type"] == "http" and _has_body(scope):
+            await _refuse(scope, send, "requests to this server have no body", 413)
+        elif scope["type"] == "http" and (page := self.pages.get(scope["path"])) is not None:
+            if scope["method"] == "GET":
+                await send({"type": "http.response.start", "status": 200, "headers": page.headers})
+                await send({"type": "http.response.body", "body": page.body})
+            else:
+                await _refuse(scope, send, "this page can only be read", 405)
         else:
-            await self.app(scope, receive, _with_headers(send))
+            try:
+                await self.app(scope, receive, _with_headers(send))
+            except asyncio.CancelledError:
+                # The server ends, and waits no longer for this one.
+                LOG.info("request of %s cut off", client)
 
 
 def make_app(folder: Path, access: Access, *, metrics: bool = False) -> Application:
     """The application for a folder of runs; with `/metrics` if wanted."""
     hub = Hub(Catalogue(folder.resolve()))
-    assets = {
-        path.name: (path.read_bytes(), TYPES[path.suffix])
-        for path in PAGE.iterdir()
-        if path.suffix in TYPES
-    }
     open_sockets: set[Talk] = set()
 
     @contextlib.asynccontextmanager
@@ -99,24 +111,6 @@ def make_app(folder: Path, access: Access, *, metrics: bool = False) -> Applicat
         await asyncio.gather(worker, return_exceptions=True)
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-
-    def asset(name: str) -> Response:
-        if name not in assets:
-            return Response("not found\n", 404, media_type="text/plain")
-        body, kind = assets[name]
-        return Response(body, media_type=kind)
-
-    @app.get("/")
-    async def index() -> Response:
-        return asset("index.html")
-
-    @app.get("/page/{name}")
-    async def page(name: str) -> Response:
-        return asset(name)
-
-    @app.get("/health")
-    async def health() -> Response:
-        return Response("ok\n", media_type="text/plain")
 
     def refused(request: Request) -> Response | None:
         """The answer to a request without the token where looking needs one."""
@@ -166,7 +160,6 @@ def make_app(folder: Path, access: Access, *, metrics: bool = False) -> Applicat
 
     @app.websocket("/ws")
     async def talk(socket: WebSocket) -> None:
-        await socket.accept()
         conversation = Talk(socket, hub, access)
         if len(open_sockets) >= MOST_SOCKETS:
             # The socket that has been silent longest is closed, so that idle sockets block no one.
@@ -179,7 +172,20 @@ def make_app(folder: Path, access: Access, *, metrics: bool = False) -> Applicat
         finally:
             open_sockets.discard(conversation)
 
-    return Doorman(app, access)
+    return Doorman(app, access, _pages())
+
+
+def _pages() -> dict[str, Page]:
+    found = {"/health": _page(b"ok\n", "text/plain; charset=utf-8")}
+    for path in PAGE.iterdir():
+        if path.suffix in TYPES:
+            found[f"/page/{path.name}"] = _page(path.read_bytes(), TYPES[path.suffix])
+    return {"/": found["/page/index.html"], **found}
+
+
+def _page(body: bytes, kind: str) -> Page:
+    headers = {"content-type": kind, "content-length": str(len(body)), **HEADERS}
+    return Page([(name.encode(), value.encode()) for name, value in headers.items()], body)
 
 
 def _ended(worker: asyncio.Task[None]) -> None:
@@ -205,6 +211,15 @@ def _one(scope: Scope, name: bytes) -> str | None:
     return found[0].decode("latin-1") if len(found) == 1 else ""
 
 
+def _has_body(scope: Scope) -> bool:
+    """Whether a request says that more follows. Nothing here reads it, but without a refusal it
+    would be received to its end."""
+    return any(
+        key == b"transfer-encoding" or (key == b"content-length" and value != b"0")
+        for key, value in scope["headers"]
+    )
+
+
 def _with_headers(send: Send) -> Send:
     async def wrapped(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
@@ -215,9 +230,13 @@ def _with_headers(send: Send) -> Send:
     return wrapped
 
 
-async def _refuse(scope: Scope, send: Send, sentence: str) -> None:
+async def _refuse(scope: Scope, send: Send, sentence: str, status: int = 403) -> None:
     kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
     body = f"{sentence}\n".encode()
     headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(body)).encode())]
-    await send({"type": f"{kind}.start", "status": 403, "headers": headers})
+    if status == 413:
+        headers.append((b"connection", b"close"))
+    if status == 405:
+        headers.append((b"allow", b"GET"))
+    await send({"type": f"{kind}.start", "status": status, "headers": headers})
     await send({"type": f"{kind}.body", "body": body})

@@ -6,10 +6,14 @@ import asyncio
 import logging
 from typing import Any, ClassVar
 
+import h11
 from h11 import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
+
+from warpzone.dashboard.limits import Clients
+from warpzone.dashboard.reply import reply
 
 LOG = logging.getLogger("warpzone.dashboard")
 
@@ -18,28 +22,17 @@ PATIENCE = 10.0
 MOST_CONNECTIONS = 256
 #: Frames of a WebSocket a second, on average and at once. A page's messages are one frame each.
 FRAME_RATE, FRAME_BURST = 80.0, 300.0
-#: WebSockets opened a second, on average and at once, and the seconds that one may wait for that.
-UPGRADE_RATE, UPGRADE_BURST, UPGRADE_WAIT = 30.0, 128.0, 6.0
+#: WebSockets that an address opens a second, on average and at once, and the seconds that one may
+#: wait for that.
+UPGRADE_RATE, UPGRADE_BURST, UPGRADE_WAIT = 8.0, 128.0, 6.0
+#: The same for further requests on a connection. A page needs 15.
+REQUEST_RATE, REQUEST_BURST, REQUEST_WAIT = 20.0, 150.0, 5.0
 #: Bytes taken apart before the frames in them are counted.
 PIECE = 1024
 
-
-class Turns:
-    """When each of many may go: so many at once, then so many a second, in the order they came."""
-
-    def __init__(self, rate: float, burst: float) -> None:
-        self._each = 1.0 / rate
-        self._ahead = burst / rate
-        self._next = 0.0
-
-    def wait(self, now: float, most: float) -> float | None:
-        """Seconds until the turn of the next one; None, and no turn, beyond `most`."""
-        begin = max(self._next, now)
-        seconds = max(0.0, begin - now - self._ahead)
-        if seconds > most:
-            return None
-        self._next = begin + self._each
-        return seconds
+#: Close code: content that does not match its type.
+INVALID = 1007
+MALFORMED = reply(400, "this is no request for a WebSocket")
 
 
 class GuardedProtocol(H11Protocol):
@@ -48,7 +41,8 @@ class GuardedProtocol(H11Protocol):
 
     #: In the order of their arrival.
     connected: ClassVar[dict[GuardedProtocol, None]] = {}
-    turns: ClassVar[Turns] = Turns(UPGRADE_RATE, UPGRADE_BURST)
+    upgrades: ClassVar[Clients] = Clients(UPGRADE_RATE, UPGRADE_BURST)
+    requests: ClassVar[Clients] = Clients(REQUEST_RATE, REQUEST_BURST)
 
     def connection_made(self, transport: Any) -> None:
         """Called by asyncio."""
@@ -69,20 +63,64 @@ class GuardedProtocol(H11Protocol):
 
     def handle_websocket_upgrade(self, event: Request) -> None:
         """A request to become a WebSocket is complete; it waits for its turn."""
-        seconds = self.turns.wait(self.loop.time(), UPGRADE_WAIT)
+        seconds = self.upgrades.wait(self._address(), self.loop.time(), UPGRADE_WAIT)
         if seconds is None:
             LOG.warning("socket of %s refused: too many are opened a second", self.client)
             self.transport.abort()
         elif seconds == 0:
-            super().handle_websocket_upgrade(event)
+            self._upgrade(event)
         else:
             self.transport.pause_reading()
             self.loop.call_later(seconds, self._upgrade, event)
 
     def _upgrade(self, event: Request) -> None:
+        if self.transport.is_closing():
+            return
+        self.transport.resume_reading()
+        super().handle_websocket_upgrade(event)
+        socket = self.transport.get_protocol()
+        if isinstance(socket, GuardedSocket) and not socket.handshake_initiated:
+            # It was complete, and was not understood: no more would ever come.
+            LOG.warning("socket of %s refused: malformed request", self.client)
+            self.transport.write(MALFORMED)
+            self.transport.close()
+
+    def on_response_complete(self) -> None:
+        """The next request, which may be there already, waits for its turn."""
+        seconds = self.requests.wait(self._address(), self.loop.time(), REQUEST_WAIT)
+        if seconds is None:
+            LOG.warning("connection of %s closed: too many requests a second", self.client)
+            self.transport.close()
+        elif seconds == 0:
+            super().on_response_complete()
+        else:
+            self.loop.call_later(seconds, self._go_on)
+
+    def _go_on(self) -> None:
         if not self.transport.is_closing():
-            self.transport.resume_reading()
-            super().handle_websocket_upgrade(event)
+            super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Called when what was received is no HTTP; an answer may be under way already."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            # Whatever the application still says is for nobody.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
+    def shutdown(self) -> None:
+        """The server ends."""
+        if self.conn.our_state is h11.SEND_RESPONSE and self.cycle is None:
+            # Waits to become a WebSocket.
+            self.transport.abort()
+        else:
+            super().shutdown()
+
+    def _address(self) -> str:
+        return self.client[0] if self.client else "?"
 
     def _late(self) -> None:
         if self.transport.get_protocol() is not self:
@@ -123,6 +161,23 @@ class GuardedSocket(WebSocketsSansIOProtocol):
         if self._count():
             super().handle_bytes(event)
 
+    def send_receive_event_to_app(self) -> None:
+        """A message is complete."""
+        if self.curr_msg_data_type == "text" and not _is_text(b"".join(self.frames)):
+            LOG.warning("socket of %s closed: a message is no text", self.client)
+            self.frames = []
+            self.conn.send_close(INVALID)
+            self.handle_parser_exception()
+        else:
+            super().send_receive_event_to_app()
+
+    async def send(self, message: Any) -> None:
+        """Called by the application."""
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:
+            # Refused by an HTTP answer, which is no failure.
+            self.handshake_complete = True
+
     def handle_ping(self) -> None:
         """To be answered."""
         if self._count():
@@ -144,3 +199,11 @@ class GuardedSocket(WebSocketsSansIOProtocol):
             LOG.warning("socket of %s closed: too many frames a second", self.client)
             self.transport.abort()
         return False
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

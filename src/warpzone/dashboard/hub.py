@@ -60,7 +60,8 @@ class Hub:
             await asyncio.to_thread(self._look_at_walls)
             for viewer in tuple(self.viewers):
                 viewer.wake()
-            await asyncio.sleep(WALL if any(viewer.wall for viewer in self.viewers) else REFRESH)
+            walls = any(viewer.wall and viewer.runs for viewer in self.viewers)
+            await asyncio.sleep(WALL if walls else REFRESH)
 
     async def refresh(self, runs: set[str]) -> None:
         """Brings runs up to date, one after the other."""
@@ -88,6 +89,8 @@ class Hub:
     # --- answers --------------------------------------------------------------------------------
     async def news(self, runs: tuple[str, ...]) -> dict[str, Any]:
         """What changed, in short: a page asks for the parts whose version it does not have."""
+        if not runs:
+            return {"type": "news", "runs": self.catalogue.rows, "watched": []}
         found = [(run, self.catalogue.get(run)) for run in runs]
         # In a thread: a run that is being read for the first time is locked for a while.
         watched = await asyncio.to_thread(

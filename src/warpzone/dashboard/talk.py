@@ -40,6 +40,8 @@ NONSENSE = 5
 TOO_MANY_WRONG = "too many wrong tokens, wait a minute"
 #: Close codes: against the rules, and try again later.
 POLICY, LATER = 1008, 1013
+#: How a socket that makes room for another one is closed.
+FULL = LATER, "too many browsers"
 
 
 class RefusedError(Exception):
@@ -74,6 +76,7 @@ class Talk:
         self._evicted = True
         if self._task is not None:
             self._task.cancel()
+            self._task = None
 
     def wake(self) -> None:
         """Called by the hub."""
@@ -82,28 +85,37 @@ class Talk:
     async def run(self) -> None:
         """Serves until either side closes."""
         pusher: asyncio.Task[None] | None = None
+        closing: tuple[int, str] | None = None
         try:
+            await self.socket.accept()
             await self._hello()
             self.hub.viewers.add(self)
             pusher = asyncio.create_task(self._push())
-            while True:
+            # `wait_for` may swallow a cancellation.
+            while not self._evicted:
                 await self._hear()
+            closing = FULL
         except RefusedError as refused:
             LOG.warning("socket of %s closed: %s", self.address, refused)
-            await self._close(POLICY, str(refused)[:120])
+            closing = POLICY, str(refused)[:120]
         except asyncio.CancelledError:
             if not self._evicted:
                 raise
-            LOG.warning("socket of %s closed: too many are open", self.address)
-            await self._close(LATER, "too many browsers")
+            closing = FULL
         except (WebSocketDisconnect, TimeoutError, OSError, RuntimeError) as error:
             # A send to a socket that has just gone is a RuntimeError of the framework.
             LOG.info("socket of %s ended: %s", self.address, type(error).__name__)
         finally:
+            # It ends by itself from here on: a cancellation would interrupt that.
+            self._task = None
             self.hub.viewers.discard(self)
             if pusher is not None:
                 pusher.cancel()
                 await asyncio.gather(pusher, return_exceptions=True)
+        if closing is not None:
+            if closing == FULL:
+                LOG.warning("socket of %s closed: too many are open", self.address)
+            await self._close(*closing)
 
     async def _close(self, code: int, why: str = "") -> None:
         """Closes the socket, unless the browser was quicker."""

@@ -9,23 +9,13 @@ import pytest
 from fastapi import WebSocketDisconnect
 
 from warpzone.dashboard import sparing
-from warpzone.dashboard.guard import GuardedProtocol, Turns
+from warpzone.dashboard.guard import GuardedProtocol
+from warpzone.dashboard.limits import Clients
 from warpzone.dashboard.sparing import Sparing
 from warpzone.dashboard.talk import Talk
 
 
-# --- turns ---------------------------------------------------------------------------------------
-def test_some_go_at_once_and_the_rest_in_order() -> None:
-    turns = Turns(rate=10.0, burst=3.0)
-    waits = [turns.wait(now=100.0, most=1.0) for _ in range(20)]
-    assert waits[:4] == [0.0] * 4
-    assert waits[4:14] == pytest.approx([0.1 * n for n in range(1, 11)])
-    assert waits[14:] == [None] * 6
-    # Who was refused took no turn.
-    assert turns.wait(now=100.5, most=1.0) == pytest.approx(0.6)
-    assert turns.wait(now=200.0, most=1.0) == 0.0
-
-
+# --- sockets ------------------------------------------------------------------------------------
 class Transport:
     """A connection that is asked to become a WebSocket."""
 
@@ -41,8 +31,14 @@ class Transport:
     def abort(self) -> None:
         self.said.append("abort")
 
+    def close(self) -> None:
+        self.said.append("close")
+
     def is_closing(self) -> bool:
-        return "abort" in self.said
+        return "abort" in self.said or "close" in self.said
+
+    def get_protocol(self) -> None:
+        """A WebSocket, if one were made."""
 
 
 class Loop:
@@ -62,7 +58,7 @@ def test_sockets_are_opened_at_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Any] = []
     parent = GuardedProtocol.__bases__[0]
     monkeypatch.setattr(parent, "handle_websocket_upgrade", lambda self, _: opened.append(self))
-    monkeypatch.setattr(GuardedProtocol, "turns", Turns(rate=1.0, burst=1.0))
+    monkeypatch.setattr(GuardedProtocol, "upgrades", Clients(rate=1.0, burst=1.0))
     loop, waiting = Loop(), []
     for _ in range(12):
         one = GuardedProtocol.__new__(GuardedProtocol)
@@ -78,6 +74,33 @@ def test_sockets_are_opened_at_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
         call(*args)
     assert opened == waiting[:3]
     assert waiting[2].transport.said == ["pause", "resume"]  # type: ignore[attr-defined]
+
+
+def test_requests_of_a_connection_are_answered_at_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are there already: the next one is looked at when its turn comes."""
+    went_on: list[Any] = []
+    parent = GuardedProtocol.__bases__[0]
+    monkeypatch.setattr(parent, "on_response_complete", lambda self: went_on.append(self))
+    monkeypatch.setattr(GuardedProtocol, "requests", Clients(rate=1.0, burst=1.0))
+    loop = Loop()
+    one = GuardedProtocol.__new__(GuardedProtocol)
+    one.loop, one.client = loop, ("127.0.0.1", 1)  # type: ignore[assignment]
+    one.transport = Transport()  # type: ignore[assignment]
+    for _ in range(8):
+        one.on_response_complete()
+    assert len(went_on) == 2
+    assert [seconds for seconds, _, _ in loop.later] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert one.transport.said == ["close"]  # type: ignore[attr-defined]
+    for _, call, args in loop.later:
+        call(*args)
+    assert len(went_on) == 2, "a closed connection goes on"
+    other = GuardedProtocol.__new__(GuardedProtocol)
+    other.loop, other.client = loop, ("10.0.0.1", 1)  # type: ignore[assignment]
+    other.transport = Transport()  # type: ignore[assignment]
+    other.on_response_complete()
+    assert went_on[2:] == []
+    loop.later[-1][1]()
+    assert went_on[2:] == [other]
 
 
 # --- the log -------------------------------------------------------------------------------------
@@ -116,6 +139,9 @@ class Gone:
 
     client = None
 
+    async def accept(self) -> None:
+        pass
+
     async def receive(self) -> Any:
         await asyncio.Event().wait()
 
@@ -130,3 +156,93 @@ def test_a_socket_that_makes_room_may_be_gone() -> None:
         await talk.run()
 
     asyncio.run(scene())
+
+
+class Leaving:
+    """A browser that goes at once; the server is slow to end its other half."""
+
+    client = None
+
+    async def accept(self) -> None:
+        pass
+
+    async def receive(self) -> Any:
+        await asyncio.sleep(0)
+        return {"type": "websocket.disconnect"}
+
+    async def close(self, code: int, why: str) -> None:
+        await asyncio.sleep(0.05)
+
+
+class Rude(Leaving):
+    """One that sends no hello."""
+
+    async def receive(self) -> Any:
+        return {"type": "websocket.receive", "text": "nonsense"}
+
+
+@pytest.mark.parametrize("kind", [Leaving, Rude])
+def test_a_socket_that_makes_room_may_be_ending(kind: type[Leaving]) -> None:
+    """Making room cancels a task, which must not hit one that is closing already."""
+
+    async def scene() -> None:
+        talk = Talk(kind(), SimpleNamespace(viewers=set()), None)  # type: ignore[arg-type]
+        for moment in range(20):
+            asyncio.get_running_loop().call_later(0.002 * moment, talk.evict)
+        await talk.run()
+
+    asyncio.run(scene())
+
+
+class EndsSlowly(Leaving):
+    """One that says hello and goes while a push waits for it."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+
+    async def receive(self) -> Any:
+        self.heard += 1
+        if self.heard == 1:
+            return {"type": "websocket.receive", "text": '{"type": "hello"}'}
+        await asyncio.sleep(0.01)
+        return {"type": "websocket.disconnect"}
+
+    async def send_text(self, text: str) -> None:
+        pass
+
+
+def test_a_socket_that_makes_room_may_be_ending_its_push(monkeypatch: pytest.MonkeyPatch) -> None:
+    talks: list[Talk] = []
+
+    async def push(self: Talk) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            talks[0].evict()
+            await asyncio.sleep(0.01)
+            raise
+
+    async def scene() -> None:
+        access = SimpleNamespace(closed=False, control=False)
+        hub = SimpleNamespace(viewers=set())
+        talks.append(Talk(EndsSlowly(), hub, access))  # type: ignore[arg-type]
+        await talks[0].run()
+        assert not hub.viewers
+
+    monkeypatch.setattr(Talk, "_push", push)
+    asyncio.run(scene())
+
+
+def test_a_browser_may_go_before_it_is_accepted() -> None:
+    tried: list[object] = []
+
+    class Early(Leaving):
+        async def accept(self) -> None:
+            tried.append(self)
+            raise WebSocketDisconnect(1006)
+
+    async def scene() -> None:
+        await Talk(Early(), SimpleNamespace(viewers=set()), None).run()  # type: ignore[arg-type]
+
+    asyncio.run(scene())
+    assert tried
