@@ -27,6 +27,7 @@ UPDATES = 20
 CLOSE: Any = {"rtol": 1e-3, "atol": 1e-5}
 KINDS: dict[str, dict[str, Any]] = {
     "ppo": {"epochs": 2, "target_kl": 0.02, "sticky": 0.2},
+    "stopped": {"epochs": 3, "target_kl": 0.002, "lr": 3e-3, "minibatch": 8},
     "accumulated": {"minibatch": 8, "grad_accum": 2, "augment_shift": 2, "weight_decay": 0.01},
     "vtrace": {"algo": "vtrace", "normalize_advantages": True},
     "memory": {"memory": "gru", "ema": 0.9, "previous_action": True, "minibatch": 8},
@@ -90,6 +91,8 @@ def test_two_ranks_learn_what_one_process_learns(pool: RankPool, tmp_path: Path,
             assert mine.get(name, 0) == pytest.approx(yours.get(name, 0), rel=1e-3, abs=1e-4), name
         assert "communication_time_share" in mine
         assert "communication_time_share" not in yours
+    # Divergences that some ranks alone would not have seen end passes.
+    assert (whole["rows"][-1]["updates_vetoed"] > 0) == (kind == "stopped")
 
 
 def one_loss_is_not_finite(ranks: Ranks, config: TrainConfig) -> dict[str, Any]:
