@@ -4,6 +4,9 @@ Debian's cross compiler makes the engine, against the headers of Debian's Python
 which apt fetches into a folder; nothing is installed. The C++ library is linked in, and the wheel
 is named for the oldest glibc that the engine's symbols ask for. The release's wheels are built by
 cibuildwheel, with an older glibc.
+
+`--python 3.13` takes another interpreter, found by uv or pyenv, and the headers of the Debian that
+has it. From Python 3.12 on the wheel is one for all later versions (the stable ABI).
 """
 
 from __future__ import annotations
@@ -16,12 +19,19 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
+
+from compatibility import interpreter_for, uv
 
 ROOT = Path(__file__).parents[1]
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 MACHINE = "aarch64-linux-gnu"
+#: Which Debian has a Python; of another one than this machine's, packages come from the archive.
+SUITES = {"3.11": "bookworm", "3.13": "trixie"}
+ARCHIVE = "http://deb.debian.org/debian"
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 #: What every glibc brings; anything else would have to be in the wheel.
 LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-aarch64.so.1"}
 
@@ -33,8 +43,9 @@ class MissingError(RuntimeError):
 class Packages:
     """Debian packages of 64-bit ARM, unpacked below a folder by an apt with lists of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder.resolve()
+    def __init__(self, folder: Path, version: str = VERSION) -> None:
+        self.version = version
+        self.folder = folder.resolve() / version
 
     @property
     def headers(self) -> Path:
@@ -55,17 +66,35 @@ class Packages:
         (self.folder / "state" / "lists" / "partial").mkdir(parents=True)
         (self.folder / "state" / "status").touch()
         (self.folder / "cache" / "archives" / "partial").mkdir(parents=True)
+        if self._elsewhere():
+            suite = SUITES[self.version]
+            self._sources.write_text(f"deb [signed-by={KEYS}] {ARCHIVE} {suite} main\n")
         self._apt("update")
         # NumPy's wheels need the C++ library too.
-        runtime = ["install", "--download-only", f"python{VERSION}", "libstdc++6"]
+        runtime = ["install", "--download-only", f"python{self.version}", "libstdc++6"]
         for target, words in (
-            (self.headers, ["download", f"libpython{VERSION}-dev"]),
+            (self.headers, ["download", f"libpython{self.version}-dev"]),
             (self.python, runtime),
         ):
             for archive in self._archives(words):
                 subprocess.run(["dpkg-deb", "-x", str(archive), str(target)], check=True)
                 archive.unlink()
+        # From Debian 13 on packages count on this link, which an installed system has.
+        if not (self.python / "lib").exists():
+            (self.python / "lib").symlink_to("usr/lib")
         (self.folder / "complete").touch()
+
+    @property
+    def _sources(self) -> Path:
+        return self.folder / "sources.list"
+
+    def _elsewhere(self) -> bool:
+        """Whether this machine's Debian has another Python."""
+        if self.version not in SUITES:
+            return False
+        release = Path("/etc/os-release")
+        named = f"VERSION_CODENAME={SUITES[self.version]}"
+        return named not in (release.read_text().splitlines() if release.exists() else [])
 
     def _archives(self, words: list[str]) -> list[Path]:
         self._apt(*words, "--yes", "--no-install-recommends")
@@ -85,6 +114,8 @@ class Packages:
             "Dir::State::status": self.folder / "state" / "status",
             "Dir::Cache": self.folder / "cache",
         }
+        if self._sources.exists():
+            options |= {"Dir::Etc::sourcelist": self._sources, "Dir::Etc::sourceparts": "-"}
         command = ["apt-get", "-qq", *(f"-o{key}={value}" for key, value in options.items())]
         done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=self.folder)
         if done.returncode:
@@ -99,24 +130,40 @@ def build(packages: Packages, folder: Path) -> Path:
     include = packages.headers / "usr" / "include"
     defines = {
         "CMAKE_TOOLCHAIN_FILE": ROOT / "cmake" / "aarch64.cmake",
-        "Python_INCLUDE_DIR": include / f"python{VERSION}",
+        "Python_INCLUDE_DIR": include / f"python{packages.version}",
         # Debian's pyconfig.h looks here for the one of the machine.
         "CMAKE_CXX_FLAGS": f"-isystem {include}",
         "CMAKE_MODULE_LINKER_FLAGS": "-static-libstdc++ -static-libgcc",
     }
     settings = [f"--config-settings=cmake.define.{key}={value}" for key, value in defines.items()]
-    python = f"cpython-{VERSION.replace('.', '')}"
+    python = f"cpython-{packages.version.replace('.', '')}"
+    builder = builder_for(packages)
     variables = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{builder.parent}:{os.environ['PATH']}",
         "_PYTHON_HOST_PLATFORM": "linux-aarch64",
         "SETUPTOOLS_EXT_SUFFIX": f".{python}-{MACHINE}.so",
     }
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
+    pip = [str(builder), "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
     pip += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), *settings, str(ROOT)]
     subprocess.run(pip, check=True, env=variables)
     (found,) = folder.glob("*-linux_aarch64.whl")
     return found
+
+
+def builder_for(packages: Packages) -> Path:
+    """The interpreter that builds: this one, or one of that version with what building takes."""
+    if packages.version == VERSION:
+        return Path(sys.executable)
+    place = packages.folder / "env"
+    python = place / "bin" / "python"
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    try:
+        uv("venv", "--quiet", "--clear", "--python", interpreter_for(packages.version), str(place))
+        uv("pip", "install", "--quiet", "--python", str(python), "pip", "cmake", "ninja", *about)
+    except subprocess.CalledProcessError as error:
+        raise MissingError(f"there is no Python {packages.version} that can build here") from error
+    return python
 
 
 def platform_tag(listed: str) -> str:
@@ -174,13 +221,16 @@ def main() -> int:
         default=ROOT / "build" / "arm",
         help="where Debian's packages are unpacked and kept",
     )
+    parser.add_argument(
+        "--python", default=VERSION, metavar="VERSION", help=f"of the wheel (default {VERSION})"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print what would be built")
     args = parser.parse_args()
     if args.dry_run:
-        print(f"builds a wheel of Python {VERSION} for {MACHINE} in {args.out}")
+        print(f"builds a wheel of Python {args.python} for {MACHINE} in {args.out}")
         return 0
     try:
-        print(make(Packages(args.work), args.out))
+        print(make(Packages(args.work, args.python), args.out))
     except (MissingError, ValueError) as error:
         print(f"arm_wheel: {error}", file=sys.stderr)
         return 1
