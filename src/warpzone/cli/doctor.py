@@ -121,7 +121,12 @@ def _roms() -> Iterator[Check]:
             images.append(image)
     for image in images:
         yield Check("rom", "ok", f"{image.variant}, {image.path}")
-        if not native.enabled():
+        try:
+            enabled = native.enabled()
+        except ValueError as error:
+            yield Check("translated", "problem", str(error), "unset WARPZONE_NATIVE")
+            continue
+        if not enabled:
             detail = f"{image.variant}: switched off by WARPZONE_NATIVE=0; about 5 times slower"
             yield Check("translated", "note", detail, "unset WARPZONE_NATIVE")
         else:
@@ -133,14 +138,16 @@ def _translated(image: "Rom") -> Check:
 
     if not native.emits():
         if library := native.cached(image.data):
-            return Check("translated", "ok", f"{image.variant}, {library}")
+            return Check("translated", "ok", f"{image.variant}, compiled: {library}")
         with contextlib.suppress(compiler.CompilerError):
             compiler.find()
             return Check("translated", "note", f"{image.variant}: not yet compiled", _TRANSLATE)
     if refusal := native.emitter_refusal():
         detail = f"{image.variant}: {refusal}; the interpreter is about 5 times slower"
         return Check("translated", "note", detail, "install gcc or clang")
-    return Check("translated", "ok", f"{image.variant}, emitted in memory when it is loaded")
+    why = "WARPZONE_NATIVE=emitted" if native.emits() else "there is no compiler"
+    detail = f"{image.variant}, emitted in memory when it is loaded, because {why}"
+    return Check("translated", "ok", detail)
 
 
 def _compiler(engine_works: bool) -> Check:

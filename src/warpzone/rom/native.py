@@ -131,12 +131,19 @@ def _compiled(rom: bytes) -> "NativeProgram":
 
 def enabled() -> bool:
     """Whether translated code may be used at all."""
-    return os.environ.get("WARPZONE_NATIVE", "1") != "0"
+    return _chosen() != "0"
 
 
 def emits() -> bool:
     """Whether the user wants emitted code even where there is a compiler."""
-    return os.environ.get("WARPZONE_NATIVE") == "emitted"
+    return _chosen() == "emitted"
+
+
+def _chosen() -> str:
+    chosen = os.environ.get("WARPZONE_NATIVE") or "1"
+    if chosen not in ("0", "1", "emitted"):
+        raise ValueError(f"WARPZONE_NATIVE is 0, 1 or emitted, not {chosen!r}.")
+    return chosen
 
 
 def key(rom: bytes) -> str:

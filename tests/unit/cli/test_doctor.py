@@ -79,8 +79,9 @@ def test_missing_compiler_is_a_note(
 @pytest.mark.parametrize(
     ("native", "refusal", "status", "detail"),
     [
-        ("1", None, "ok", "emitted in memory"),
-        ("emitted", None, "ok", "emitted in memory"),
+        ("1", None, "ok", "emitted in memory when it is loaded, because there is no compiler"),
+        ("emitted", None, "ok", "emitted in memory when it is loaded, because WARPZONE_NATIVE="),
+        ("fast", None, "problem", "WARPZONE_NATIVE is 0, 1 or emitted, not 'fast'."),
         ("1", "this system refuses memory for code", "note", "for code; the interpreter is about"),
         ("0", None, "note", "switched off"),
     ],

@@ -209,3 +209,12 @@ def test_emitted_code_of_another_program_is_refused(rom: bytes) -> None:
     other[16 + 0x4000] ^= 0xFF
     with pytest.raises(ValueError, match="another ROM"):
         _engine.Console(bytes(other), native=_engine.emit(rom))
+
+
+def test_a_choice_that_is_none_is_refused(rom: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPZONE_NATIVE", "fast")
+    with pytest.raises(ValueError, match="WARPZONE_NATIVE is 0, 1 or emitted, not 'fast'"):
+        native.load(rom)
+    monkeypatch.setenv("WARPZONE_NATIVE", "")
+    assert native.enabled()
+    assert not native.emits()
