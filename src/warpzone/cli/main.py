@@ -1,7 +1,9 @@
 """Entry point: picks the subcommand, loads only its file, turns expected errors into exit codes."""
 
 import argparse
+import atexit
 import difflib
+import gc
 import importlib
 import importlib.util
 import os
@@ -90,6 +92,9 @@ def _run(args: argparse.Namespace) -> int:
     from warpzone.rom import RomError
     from warpzone.rom.waiting import load_torch
 
+    # The interpreter looks for garbage when it ends, which among the objects of PyTorch takes a
+    # second in which everything has been said and the prompt does not come back.
+    atexit.register(gc.freeze)
     if args.command in SLOW_TO_START and sys.stderr.isatty():
         print(f"warpzone {args.command}: starting", file=sys.stderr, flush=True)
         if args.command in WITH_TORCH and importlib.util.find_spec("torch") is not None:

@@ -227,6 +227,7 @@ def _finish(result: Result, device: str) -> None:
     from warpzone.eval.best_video import write_best
     from warpzone.eval.evaluate import clears
     from warpzone.media.video import VideoError
+    from warpzone.rom.waiting import loading
 
     total = len(result.outcomes) // 2
     print(
@@ -235,7 +236,8 @@ def _finish(result: Result, device: str) -> None:
         f"the last ones, sampled, {clears(result.outcomes, 'sampled')}"
     )
     try:
-        path, episode = write_best(result.folder, device=device)
+        with loading("playing the best weights, and writing best.mp4"):
+            path, episode = write_best(result.folder, device=device)
     except VideoError as error:
         _say(f"no video: {error}", "warn")
     else:

@@ -80,6 +80,23 @@ HELP = {
 RIGHT = ("train --device cpu --dry-run", "train", "eval all", "video all", "export all --onnx a")
 
 
+#: What was registered first is called last.
+ENDING = """
+import atexit, gc
+from warpzone.cli.main import main
+atexit.register(lambda: print(gc.get_freeze_count() > 1000))
+main(["agents"])
+print(gc.get_freeze_count())
+"""
+
+
+def test_a_command_that_is_done_ends() -> None:
+    """No garbage is looked for, which among the objects of PyTorch takes a second."""
+    command = [sys.executable, "-c", ENDING]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split()[-2:] == ["0", "True"]
+
+
 @pytest.mark.parametrize("where", ["terminal", "pipe"])
 def test_wrong_words_are_noticed_before_pytorch_is_loaded(where: str, tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text(TORCH)
