@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from warpzone import _engine
 from warpzone.env.actions import ActionSpec, action_table
@@ -283,6 +284,33 @@ class Options:
         if self.gray:
             return _engine.ObserveKind.GRAY
         return _engine.ObserveKind.PLANAR if self.planar else _engine.ObserveKind.RGB
+
+
+#: Options as other libraries and the flags of training call them.
+ALIASES = {
+    "color": "gray",
+    "grayscale": "gray",
+    "frameskip": "frame_skip",
+    "stage": "stages",
+    "level": "stages",
+    "levels": "stages",
+    "observation": "obs",
+    "stack": "frame_stack",
+    "episode_timeout_steps": "time_limit",
+}
+
+
+def make_options(options: Mapping[str, Any]) -> Options:
+    """The options of an environment; TypeError that names one that there is not, and what it may
+    mean."""
+    known = [option.name for option in fields(Options)]
+    for name in options:
+        if name in known:
+            continue
+        meant = ALIASES.get(name) or next(iter(get_close_matches(name, known, n=1)), "")
+        end = f", did you mean {meant}?" if meant else f"; there is {', '.join(known)}"
+        raise TypeError(f"an environment has no option {name!r}{end}")
+    return Options(**options)
 
 
 def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ from warpzone.env.buffers import BufferPool
 from warpzone.env.copies import Copies
 from warpzone.env.infos import InfoBlock, InfoBuilder
 from warpzone.env.lane_access import LaneAccess
-from warpzone.env.options import Native, OptionArgs, Options
+from warpzone.env.options import Native, OptionArgs, make_options
 from warpzone.env.steering import Restarts, Steering
 
 Obs = NDArray[np.uint8]
@@ -60,7 +60,7 @@ class MarioVectorEnv(Copies, LaneAccess, Restarts, Steering, VectorEnv[Obs, Ints
         super().__init__()
         if max_episode_steps is not None:
             options["time_limit"] = max_episode_steps
-        self.options = chosen = Options(**options)
+        self.options = chosen = make_options(options)
         self.num_envs = machinery.count("num_envs", num_envs, MAX_LANES)
         self.autoreset_mode = machinery.autoreset_mode(autoreset_mode)
         num_envs = self.num_envs

@@ -1,9 +1,11 @@
 """Options are checked before the engine sees them; buffers are never taken from a caller."""
 
 import pickle
+import re
 from dataclasses import fields
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -29,6 +31,22 @@ def test_defaults_are_the_documented_ones() -> None:
     assert (lanes.delay_low, lanes.delay_high) == (0, 0)
     assert (lanes.start_power, lanes.start_halfway) == (_engine.StartPower.SMALL, 0.0)
     assert lanes.observe.mask_top == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("color", "an environment has no option 'color', did you mean gray?"),
+        ("frame_stak", "did you mean frame_stack?"),
+        ("wheels", "there is stages, actions, frame_skip"),
+    ],
+)
+def test_an_option_that_there_is_not_is_named(name: str, said: str) -> None:
+    wrong: dict[str, Any] = {name: True}
+    with pytest.raises(TypeError, match=re.escape(said)):
+        MarioVectorEnv(1, **wrong)
+    with pytest.raises(TypeError, match=re.escape(said)):
+        gymnasium.make("warpzone/SuperMarioBros-1-1-v0", **wrong)
 
 
 def test_short_forms() -> None:

@@ -23,7 +23,7 @@ from warpzone.env.backends.opening import RomFile, agree, make_spec, open_lanes
 from warpzone.env.backends.shared_rows import layout
 from warpzone.env.backends.worker_lanes import WorkerSettings
 from warpzone.env.infos import InfoBuilder
-from warpzone.env.options import OptionArgs, Options
+from warpzone.env.options import OptionArgs, make_options
 from warpzone.env.steering import Steering
 
 Rom = str | bytes | os.PathLike[str] | None
@@ -43,7 +43,7 @@ class BackendEnv(Steering, gymnasium.Env[Bytes, Any]):
         ram_x: RamX | None = None,
         **options: Unpack[OptionArgs],
     ) -> None:
-        chosen = Options(**options)
+        chosen = make_options(options)
         agree(backend)
         self._rom = RomFile(machinery.rom_image(rom))
         with ExitStack() as undo:
@@ -132,7 +132,7 @@ class BackendVectorEnv(Steering, VectorEnv[Bytes, NDArray[np.int64], Any]):
         **options: Unpack[OptionArgs],
     ) -> None:
         super().__init__()
-        chosen = Options(**options)
+        chosen = make_options(options)
         self.num_envs = machinery.count("num_envs", num_envs, 1024)
         agree(backend)
         self._rom = RomFile(machinery.rom_image(rom))
