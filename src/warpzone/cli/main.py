@@ -28,7 +28,7 @@ COMMANDS = {
     "export": "write an agent as ONNX or as an exported program of PyTorch",
     "hub": "put an agent on the Hugging Face Hub, or get one from there",
     "report": "one self-contained HTML file about one or more runs",
-    "rom": "install, show and verify the ROM",
+    "rom": "install and verify the ROM, and say what is installed",
     "play": "play a stage or a movie: an agent, scripted, random or by keyboard",
     "bench": "measure speed, as JSON",
     "doctor": "check this installation and say what to do about each problem",

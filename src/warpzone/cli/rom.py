@@ -1,4 +1,4 @@
-"""`warpzone rom`: install, show and verify the ROM."""
+"""`warpzone rom`: install and verify the ROM, and say what is installed."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ _EMITTED = (
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "rom",
-        help="install, show and verify the ROM",
+        help="install and verify the ROM, and say what is installed",
         description=f"The ROM comes out of the wheel of {rom.WHEEL} or from a file of your own.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")

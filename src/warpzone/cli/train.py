@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
             prog=PROG,
             about=ABOUT,
             say=_unheard if follows() else None,
-            refuse=functools.partial(_check_cluster, cluster),
+            refuse=functools.partial(_refuse, cluster, needs_rom=not dry_run),
         )
         if config_out and not follows():
             _write_config(config, Path(config_out))
@@ -97,6 +97,15 @@ def _estimate(config: TrainConfig) -> int:
     print(config.to_json())
     print(text)
     return 0
+
+
+def _refuse(address: str, config: TrainConfig, *, needs_rom: bool) -> None:
+    """What this machine lacks for it, before PyTorch is loaded."""
+    from warpzone import rom
+
+    _check_cluster(address, config)
+    if needs_rom and config.backend == "native":
+        rom.find(config.rom)
 
 
 def _check_cluster(address: str, config: TrainConfig) -> None:

@@ -44,6 +44,7 @@ WRONG = {
     "train --init all --lrr 1": "unknown flag --lrr",
     "train --network nowhere:Net": "the network nowhere:Net is missing",
     "train --run-name a/b": "--run-name is the name of one folder",
+    "train --rom no.nes": "There is no file no.nes",
     "train --ray auto": "--ray is where --actors are: say how many",
     "train --ray auto --init all": "--ray is where --actors are: say how many",
     "train --ray nowhere --actors 1 --max-lag 0": "--ray takes HOST:PORT",
