@@ -153,22 +153,22 @@ def test_every_place_is_where_its_actions_lead() -> None:
     for first in range(0, len(trials._list), LANES):
         numbers = range(first, min(first + LANES, len(trials._list)))
         paths = [_path(trials._list[number]) for number in numbers]
-        assert [len(path) for path in paths] == [trials._list[n].length for n in numbers]
+        lengths_here = np.array([len(path) for path in paths])
+        assert lengths_here.tolist() == [trials._list[number].length for number in numbers]
         vector.seed([5] * LANES)
         vector.reset(None, trials._obs, trials._info)
         for step in range(max(map(len, paths))):
             actions = np.zeros(LANES, np.int64)
             actions[: len(paths)] = [(path[step : step + 1] or [0])[0] for path in paths]
             trials._step(actions)
-            there = place_keys(trials._info)
-            ended = trials._terminated | trials._truncated
-            for lane, (number, path) in enumerate(zip(numbers, paths, strict=True)):
-                # In one episode: what lies behind an end is not on the way to anything.
-                assert not ended[lane] or step >= len(path)
-                if len(path) == step + 1:
-                    assert there[lane] == keys[number]
-                    state = trials._info[lane, COLUMN["player_state"]]
-                    assert state == _engine.PlayerState.IN_CONTROL
+            # In one episode: what lies behind an end is not on the way to anything.
+            under_way = lengths_here > step
+            assert not ((trials._terminated | trials._truncated)[: len(paths)] & under_way).any()
+            arrived = np.flatnonzero(lengths_here == step + 1)
+            there = place_keys(trials._info[arrived])
+            assert there == [keys[numbers[lane]] for lane in arrived]
+            states = trials._info[arrived, COLUMN["player_state"]]
+            assert (states == _engine.PlayerState.IN_CONTROL).all()
     vector.close()
 
 
