@@ -1,7 +1,6 @@
 """`warpzone doctor`: what is installed, and what to do about each problem."""
 
 import argparse
-import contextlib
 import json
 import os
 import platform
@@ -104,7 +103,6 @@ def _engine() -> Check:
 
 def _roms() -> Iterator[Check]:
     from warpzone import rom
-    from warpzone.rom import native
 
     try:
         images = [rom.locate()]
@@ -122,32 +120,24 @@ def _roms() -> Iterator[Check]:
     for image in images:
         yield Check("rom", "ok", f"{image.variant}, {image.path}")
         try:
-            enabled = native.enabled()
+            yield _translated(image)
         except ValueError as error:
             yield Check("translated", "problem", str(error), "unset WARPZONE_NATIVE")
-            continue
-        if not enabled:
-            detail = f"{image.variant}: switched off by WARPZONE_NATIVE=0; about 5 times slower"
-            yield Check("translated", "note", detail, "unset WARPZONE_NATIVE")
-        else:
-            yield _translated(image)
 
 
 def _translated(image: "Rom") -> Check:
-    from warpzone.rom import compiler, native
+    from warpzone.rom import native
 
-    if not native.emits():
-        if library := native.cached(image.data):
-            return Check("translated", "ok", f"{image.variant}, compiled: {library}")
-        with contextlib.suppress(compiler.CompilerError):
-            compiler.find()
-            return Check("translated", "note", f"{image.variant}: not yet compiled", _TRANSLATE)
-    if refusal := native.emitter_refusal():
-        detail = f"{image.variant}: {refusal}; the interpreter is about 5 times slower"
-        return Check("translated", "note", detail, "install gcc or clang")
-    why = "WARPZONE_NATIVE=emitted" if native.emits() else "there is no compiler"
-    detail = f"{image.variant}, emitted in memory when it is loaded, because {why}"
-    return Check("translated", "ok", detail)
+    code, why = native.will_run(image.data)
+    if code == "compiled":
+        return Check("translated", "ok", f"{image.variant}, compiled: {why}")
+    if code == "emitted":
+        return Check("translated", "ok", f"{image.variant}, {why}")
+    if code == "to compile":
+        return Check("translated", "note", f"{image.variant}: {why}", _TRANSLATE)
+    advice = "install gcc or clang" if native.enabled() else "unset WARPZONE_NATIVE"
+    detail = f"{image.variant}: {why}; the interpreter is about 5 times slower"
+    return Check("translated", "note", detail, advice)
 
 
 def _compiler(engine_works: bool) -> Check:

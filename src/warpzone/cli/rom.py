@@ -76,7 +76,8 @@ def _info() -> int:
         print(f"{image.variant}{' (used by default)' if image is chosen else ''}")
         print(f"  path       {image.path}")
         print(f"  sha256     {image.sha256}")
-        print(f"  translated {native.cached(image.data) or 'no'}")
+        code, why = native.will_run(image.data)
+        print(f"  translated {f'no: {why}' if code in ('to compile', 'none') else why}")
     return 0
 
 

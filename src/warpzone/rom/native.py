@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from warpzone import _engine
 from warpzone.rom import compiler, paths, trusted
@@ -112,6 +112,26 @@ def emitter_refusal() -> str | None:
     except RuntimeError as error:
         return str(error)
     return None
+
+
+def will_run(rom: bytes) -> tuple[Literal["compiled", "to compile", "emitted", "none"], str]:
+    """Which code plays this ROM, and its file or the reason. Makes nothing."""
+    if not enabled():
+        return "none", "switched off by WARPZONE_NATIVE=0"
+    why = "WARPZONE_NATIVE=emitted"
+    if not emits():
+        if library := cached(rom):
+            return "compiled", str(library)
+        try:
+            compiler.find()
+            return "to compile", "not yet compiled"
+        except compiler.NoCompilerError:
+            why = "there is no compiler"
+        except compiler.CompilerError as error:
+            why = str(error).rstrip(".")
+    if refusal := emitter_refusal():
+        return "none", refusal
+    return "emitted", f"emitted in memory when it is loaded, because {why}"
 
 
 def _compiled(rom: bytes) -> "NativeProgram":

@@ -218,3 +218,16 @@ def test_a_choice_that_is_none_is_refused(rom: bytes, monkeypatch: pytest.Monkey
     monkeypatch.setenv("WARPZONE_NATIVE", "")
     assert native.enabled()
     assert not native.emits()
+
+
+def test_info_says_what_will_run(
+    rom: bytes, no_compiler: Path, monkeypatch: pytest.MonkeyPatch, capsys: OUT
+) -> None:
+    (no_compiler / "game.nes").write_bytes(rom)
+    monkeypatch.setenv("WARPZONE_ROM", str(no_compiler / "game.nes"))
+    assert main(["rom", "info"]) == 0
+    line = "translated emitted in memory when it is loaded, because there is no compiler"
+    assert line in capsys.readouterr().out
+    monkeypatch.setenv("WARPZONE_NATIVE", "0")
+    assert main(["rom", "info"]) == 0
+    assert "translated no: switched off by WARPZONE_NATIVE=0" in capsys.readouterr().out
