@@ -100,7 +100,8 @@ class Mutator:
             if action == 0 and inside is not root:
                 del inside[key]
             elif action == 1 and isinstance(inside, dict) and inside is not root:
-                inside[draw.choice(("x", "\x1b", "a" * 200, "\ud800", ""))] = draw.choice(VALUES)
+                name = draw.choice(("x", "\x1b", "a" * 200, "\ud800", ""))
+                inside[name] = _copy(draw.choice(VALUES))
             else:
                 inside[key] = _copy(draw.choice(VALUES))
         return root[""]

@@ -24,6 +24,20 @@ def test_no_input_is_more_than_one_sentence() -> None:
     assert len(re.findall(r"150 inputs in .* 0 failed", done.stdout)) == 11
 
 
+def test_an_input_depends_on_its_number_alone() -> None:
+    """Whatever was made before, or a failure could not be repeated."""
+    code = f"""
+import sys
+sys.path.insert(0, {str(SCRIPT.parent)!r})
+from mutate import Mutator
+seed = {{"a": {{"b": [1, 2]}}, "c": "x"}}
+first = [Mutator(number).lines([seed]) for number in range(300)]
+print(first == [Mutator(number).lines([seed]) for number in range(300)])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr
+
+
 @LINUX
 def test_processes_share_the_inputs(tmp_path: Path) -> None:
     """Every number once, whoever has it, and the result of all of them is written."""

@@ -37,6 +37,8 @@ MOST_FILES = 10_000
 END = 16384
 #: Bytes of a line; a row has some KiB.
 MOST_LINE = 1 << 20
+#: How an object begins, as text or as bytes, the latter perhaps after a byte order mark.
+ROW_STARTS = ("{", b"{", b"\xef")
 #: Bytes that a compressed part may unpack to: so many, or so many times its size. Rows shrink to a
 #: tenth or so; a file that shrinks to a thousandth is not a part of a run.
 UNPACKED, UNPACKED_RATIO = 16 << 20, 50
@@ -281,6 +283,9 @@ def read_rows(folder: Path, name: str, last: int | None = None) -> Iterator[dict
 def parse_row(line: str | bytes) -> dict[str, Any] | None:
     """A line as a row; None for one that is damaged or not an object. A torn line must not be
     passed: half a row can be valid JSON."""
+    # An error costs as much as dozens of lines, and a packed part may have millions of bad ones.
+    if line.lstrip()[:1] not in ROW_STARTS:
+        return None
     try:
         row = parse_json(line)
     except ValueError:

@@ -22,7 +22,7 @@ from warpzone.eval.weights import find_agent
 from warpzone.maps.events import read_events
 from warpzone.report.data import read_run
 from warpzone.report.page import make_page
-from warpzone.run import names
+from warpzone.run import names, reader
 from warpzone.run.checkpoints import Checkpoints
 from warpzone.run.control import read_state
 from warpzone.run.folder import RunFolder, load_config
@@ -227,3 +227,14 @@ def test_reads_are_bounded_and_lists_show_files_only(tmp_path: Path) -> None:
     (tmp_path / ".d.mp4").write_bytes(b"")
     assert [file.name for file in listing(tmp_path, "", (".mp4",))] == ["a.mp4"]
     assert listing(tmp_path, "nothing", (".mp4",)) == []
+
+
+@pytest.mark.parametrize("line", ["\n", '.5, "time"}\n', b"[1]\n", b"\xff\n", "1\n", ""])
+def test_a_line_that_cannot_be_a_row_is_not_parsed(
+    monkeypatch: pytest.MonkeyPatch, line: str | bytes
+) -> None:
+    """An error of the parser is slow, and a packed part may have millions of such lines."""
+    for good in ('{"a": 1}\n', b' {"a": 1}\n', b'\xef\xbb\xbf{"a": 1}\n'):
+        assert reader.parse_row(good) == {"a": 1}
+    monkeypatch.delattr(reader, "parse_json")
+    assert reader.parse_row(line) is None
