@@ -15,7 +15,8 @@ from rollouts import check
 
 from warpzone.data.replay.replay import Replay, ReplaySpec, SegmentBatch
 from warpzone.data.replay.sampler import BetaSchedule, ScanSampler, TreeSampler
-from warpzone.data.replay.storage import SegmentSpec
+from warpzone.data.replay.shared import Part, SharedStorage, joined
+from warpzone.data.replay.storage import SegmentSpec, SegmentStorage
 from warpzone.data.replay.sum_tree import SumTree
 from warpzone.data.stacking import stack_sequence
 
@@ -295,3 +296,95 @@ def test_nonsense_is_refused(change: dict[str, Any], message: str) -> None:
         replace(spec_for(8), **change)
     with pytest.raises(ValueError, match="nothing to replay yet"):
         Replay(spec_for(8)).sample(1, 0.0)
+
+
+@PROPERTY
+@given(
+    capacity=st.integers(1, 30),
+    share=st.integers(1, 3),
+    pushes=st.integers(1, 12),
+    ranks=st.sampled_from([(2, 3), (3, 2), (1, 2), (2, 1)]),
+    saved_at=st.integers(1, 12),
+    seed=st.integers(0, 2**32),
+)
+def test_ranks_hold_what_one_process_holds(
+    capacity: int, share: int, pushes: int, ranks: tuple[int, int], saved_at: int, seed: int
+) -> None:
+    """Every segment is with one rank; saved together, they are what one process saves, and other
+    numbers of ranks go on from there."""
+    lanes = 6 * share
+    toy = slow.ToyLanes(lanes, SEGMENT.stack, SEGMENT.actions, seed)
+    whole = SegmentStorage(SEGMENT, capacity, "cpu")
+
+    def make(count: int) -> list[SharedStorage]:
+        parts = [Part(rank, count, lanes) for rank in range(count)]
+        return [SharedStorage(SEGMENT, capacity, "cpu", part) for part in parts]
+
+    shared = make(ranks[0])
+    for push in range(1, pushes + 1):
+        rollout, _ = toy.rollout(SEGMENT.length)
+        slots = whole.push(rollout)
+        own = lanes // len(shared)
+        for rank, one in enumerate(shared):
+            part = rollout.select(torch.arange(rank * own, (rank + 1) * own))
+            assert torch.equal(one.push(part), slots)
+        if push == saved_at:
+            saved = joined([one.state_dict() for one in shared])
+            require_equal(saved, whole.state_dict())
+            shared = make(ranks[1])
+            for one in shared:
+                one.load_state_dict(saved)
+    everything = torch.arange(whole.size)
+    owned = torch.stack([one.is_own(everything) for one in shared])
+    assert owned.sum(0).tolist() == [1] * whole.size
+    for one, mine in zip(shared, owned, strict=True):
+        assert (one.size, one.written) == (whole.size, whole.written)
+        assert torch.equal(one.serials(everything), whole.serials(everything))
+        for ours, theirs in zip(
+            one.gather(everything)[:-1], whole.gather(everything[mine])[:-1], strict=True
+        ):
+            assert torch.equal(ours, theirs)
+
+
+def require_equal(mine: dict[str, Any], yours: dict[str, Any]) -> None:
+    assert (mine["capacity"], mine["written"]) == (yours["capacity"], yours["written"])
+    assert torch.equal(mine["serials"], yours["serials"])
+    assert mine["arrays"].keys() == yours["arrays"].keys()
+    assert all(torch.equal(mine["arrays"][name], part) for name, part in yours["arrays"].items())
+
+
+def test_a_ring_of_other_segments_is_refused_by_every_rank() -> None:
+    one = SharedStorage(SEGMENT, 8, "cpu", Part(1, 2, 4))
+    for other, capacity in ((SEGMENT, 9), (replace(SEGMENT, length=4), 8)):
+        saved = SegmentStorage(other, capacity, "cpu").state_dict()
+        with pytest.raises(ValueError, match="other segments or another capacity"):
+            one.load_state_dict(saved)
+    toy = slow.ToyLanes(4, SEGMENT.stack, SEGMENT.actions, 0)
+    with pytest.raises(ValueError, match="a rank stores 2 segments of 3 steps at once, not 4 of 3"):
+        one.push(toy.rollout(3)[0])
+
+
+def test_ranks_give_the_device_sampler_up_together() -> None:
+    """One of them is slow; the other hears of it at the next sample, as does the slow one."""
+    clocks = [iter(range(0, 10**6, 1)), iter(range(0, 10**9, 10**3))]
+    wishes: list[bool] = []
+    toy = slow.ToyLanes(4, SEGMENT.stack, SEGMENT.actions, 0)
+    replays = [
+        Replay(
+            spec_for(8, device_sampler=True, fallback_ms=5e4),
+            part=Part(rank, 2, 4),
+            now=lambda clock=clock: float(next(clock)),  # type: ignore[misc]
+            agree=lambda wish: wishes.append(wish) or any(wishes),  # type: ignore[func-returns-value]
+        )
+        for rank, clock in enumerate(clocks)
+    ]
+    kinds = []
+    for _ in range(6):
+        rollout, _ = toy.rollout(SEGMENT.length)
+        wishes.clear()
+        # The slow one is asked first, so that its wish is known to both.
+        for rank in (1, 0):
+            replays[rank].push(rollout.select(torch.arange(2 * rank, 2 * rank + 2)))
+            replays[rank].sample(4, 0.0)
+        kinds.append([one.on_device for one in replays])
+    assert kinds == [[True, True]] * 3 + [[False, False]] * 3

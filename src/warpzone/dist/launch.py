@@ -53,7 +53,6 @@ def run_ranks(
         config = fitted(config, place)
         device = choose_device(config)
         require_devices(config, device, place)
-        _refuse(config)
         if place.by == "fabric" and place.leads and MEETING in os.environ:
             raise ConfigError(f"{MEETING} is set: a run cannot be started from a rank of another")
     except ConfigError:
@@ -74,12 +73,6 @@ def run_ranks(
         if code and heard is not None and not ranks.followed and parting.claim(meeting):
             parting.say(f"rank {place.rank}: {heard.last}")
         return group.end(code)
-
-
-def _refuse(config: TrainConfig) -> None:
-    for refused, what in ((config.per, "--per"), (config.auto_mem, "--auto-mem")):
-        if refused and config.ranks > 1:
-            raise ConfigError(f"{what} works with one rank, and there are {config.ranks}")
 
 
 @contextmanager

@@ -91,7 +91,7 @@ class Learner:
         self.adaptive = Adaptive(config)
         self.network = Network(config, agent, device)
         self.pulse = Pulse()
-        self.replaying = Replaying(config, agent, device) if config.per else None
+        self.replaying = Replaying(config, agent, device, ranks) if config.per else None
         self.entropy_bonus = torch.zeros((), device=device)
         self._stop = torch.zeros((), dtype=torch.bool, device=device)
         self.kl = torch.zeros((), device=device)
@@ -147,6 +147,8 @@ class Learner:
         self._ranks.sum(self.sums[:-1])
         row = _means(self.sums)
         if self.replaying is not None:
+            if self._ranks.size > 1:
+                self._ranks.sum(self._replayed_sums[:-1])
             replayed = _means(self._replayed_sums)
             row |= {f"replay_{name}": replayed[name] for name in REPLAY_STATISTICS}
             row |= self.replaying.metrics()
@@ -250,19 +252,25 @@ class Learner:
         batch = replaying.exchange(rollout, progress)
         if batch is None:
             return
+        own = replaying.own(batch)
         batches = LaneBatches(
             self.network,
             batch.rollout,
             None,
-            weights=batch.weights,
+            weights=batch.weights if own is None else batch.weights[own],
             burn_in=self.config.per_burn_in,
             warmed_up=replaying.warmed_up,
         )
-        errors: list[Tensor] = []
-        for pieces in self._pieces(torch.arange(batches.total, device=self.device)):
-            self._augment(pieces)
-            errors += self._optimise(batches, pieces, self._replayed_sums)
-        replaying.learned(batch, torch.cat(errors, 1))
+        steps = self._pieces(torch.arange(len(batch.slots), device=self.device))
+        sums, errors = self._replayed_sums, list[Tensor]()
+        if self._together is not None and own is not None:
+            length = self.config.rollout_steps - self.config.per_burn_in
+            errors = self._together.replay(batches, length, own, steps, sums)
+        else:
+            for pieces in steps:
+                self._augment(pieces)
+                errors += self._optimise(batches, pieces, sums)
+        replaying.learned(batch, replaying.errors(batch, errors))
 
     def _pieces(self, lanes: Tensor) -> list[tuple[Tensor, ...]]:
         """Replayed lanes in minibatches, and these in optimiser steps."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from warpzone.collect.actor import autocast
+from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.collect.streams import stream_seed
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.data.replay.replay import Replay, ReplaySpec, SegmentBatch, segment_priorities
 from warpzone.data.replay.sampler import BetaSchedule
+from warpzone.data.replay.shared import Part, joined
 from warpzone.data.replay.storage import SegmentSpec, state_layout
 from warpzone.data.stacking import stack_sequence
 from warpzone.data.types import Rollout
 from warpzone.model.agent import Agent
+from warpzone.model.cpu import computing_with
 
 GIB = 2**30
 
@@ -49,10 +54,14 @@ def replay_spec(config: TrainConfig, agent: Agent) -> ReplaySpec:
 class Replaying:
     """Segments are stored on the learner's device, so that samples need no transfer."""
 
-    def __init__(self, config: TrainConfig, agent: Agent, device: torch.device) -> None:
+    def __init__(
+        self, config: TrainConfig, agent: Agent, device: torch.device, ranks: Ranks = ALONE
+    ) -> None:
         spec = replay_spec(config, agent)
-        there = _memory(device)
-        if spec.memory_bytes > there:
+        there, need = _memory(device), spec.memory_bytes
+        if ranks.size > 1:
+            need = need // ranks.size * (1 if device.type == "cuda" else ranks.local_size)
+        if need > there:
             raise ConfigError(
                 f"--per-memory-gb {config.per_memory_gb:g} is more than the "
                 f"{there / GIB:.1f} GiB of memory there are on {device}"
@@ -60,8 +69,14 @@ class Replaying:
         self.config = config
         self.agent = agent
         self.device = device
+        self._ranks = ranks
         self.replay = Replay(
-            spec, storage_device=device, device=device, seed=stream_seed(config.seed, "replay")
+            spec,
+            storage_device=device,
+            device=device,
+            seed=stream_seed(config.seed, "replay"),
+            part=Part(ranks.rank, ranks.size, config.num_envs) if ranks.size > 1 else None,
+            agree=(lambda slow: bool(ranks.most(slow))) if ranks.size > 1 else None,
         )
 
     def exchange(self, rollout: Rollout, progress: float) -> SegmentBatch | None:
@@ -73,10 +88,29 @@ class Replaying:
         it."""
         return without_burn_in(self.agent, segments, self.config, self.device)
 
+    def own(self, batch: SegmentBatch) -> Tensor | None:
+        """bool [N]: the segments of a batch that are this rank's; None if there are no others."""
+        return self.replay.own(batch)
+
+    def errors(self, batch: SegmentBatch, pieces: list[Tensor]) -> Tensor:
+        """The value errors of a batch, [steps, segments], from pieces of them. Of several ranks
+        each has those of its own segments, if there are any, and all get those of all."""
+        own = self.own(batch)
+        if own is None:
+            return torch.cat(pieces, 1)
+        steps = self.config.rollout_steps - self.config.per_burn_in
+        errors = torch.zeros((steps, len(own)), device=self.device)
+        if pieces:
+            errors[:, own] = torch.cat(pieces, 1)
+        self._ranks.sum(errors)
+        return errors
+
     def learned(self, batch: SegmentBatch, errors: Tensor) -> None:
         """Sets priorities from the value errors [steps, segments] of a batch."""
-        self.replay.update_priorities(batch, segment_priorities(errors))
-        self.replay.interval.observe(errors)
+        # On several ranks the same bits come out, whatever their numbers of threads.
+        with computing_with(1 if self._ranks.size > 1 else 0):
+            self.replay.update_priorities(batch, segment_priorities(errors))
+            self.replay.interval.observe(errors)
 
     def metrics(self) -> dict[str, float]:
         """Numbers for the metrics row."""
@@ -102,6 +136,11 @@ class Replaying:
     def stat_line(self) -> str:
         """The line that logs carry."""
         return self.replay.stats().stat_line()
+
+
+def joined_replay(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The stored segments of all ranks, as one process would save them."""
+    return joined(parts)
 
 
 @torch.no_grad()

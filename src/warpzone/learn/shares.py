@@ -64,3 +64,19 @@ class Shares:
         if not self._whole_lanes:
             own = own + minibatch[places] // self._all * (self._lanes.stop - self._lanes.start)
         return Share(own, places)
+
+
+class Replayed:
+    """Replayed lanes of all ranks, each of which a rank has or has not."""
+
+    even = False
+
+    def __init__(self, own: Tensor) -> None:
+        """own: bool, which of them are this rank's."""
+        self._own = own
+        self._parts = own.cumsum(0) - 1
+
+    def of(self, minibatch: Tensor) -> Share:
+        """This rank's share of a minibatch of these lanes."""
+        places = torch.nonzero(self._own[minibatch]).squeeze(1)
+        return Share(self._parts[minibatch[places]], places)

@@ -8,6 +8,7 @@ moments before the passes, gradients after them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,11 +21,13 @@ from warpzone.config import ConfigError, TrainConfig
 from warpzone.learn.augment import Change
 from warpzone.learn.batches import Batches
 from warpzone.learn.bucket import Bucket
-from warpzone.learn.shares import Share, Shares
+from warpzone.learn.shares import Replayed, Share, Shares
 
 if TYPE_CHECKING:
     from warpzone.learn.learner import Learner
 
+#: Minibatches by optimiser step.
+Pieces = Sequence[Sequence[Tensor]]
 #: Steps that the policy chose, and the sums of their advantages and of their squares.
 COUNTS = 3
 #: KL divergence, and losses that were not finite.
@@ -37,6 +40,7 @@ class Together:
     def __init__(self, config: TrainConfig, ranks: Ranks, learner: Learner, *, even: bool) -> None:
         """even: all shares have the same size, which recorded steps need."""
         self.config = config
+        self.ranks = ranks
         self.learner = learner
         self.shares = Shares(config, ranks, even=even)
         parts = config.minibatch
@@ -63,18 +67,47 @@ class Together:
 
     def step(self, batches: Batches, length: int) -> SharedStep:
         """The optimiser steps of a rollout whose parts are of so many steps."""
-        return SharedStep(self, batches, length)
+        return SharedStep(self, batches, length, self.shares, self.learner.sums)
+
+    def replay(
+        self, batches: Batches, length: int, own: Tensor, pieces: Pieces, sums: Tensor
+    ) -> list[Tensor]:
+        """Optimiser steps from replayed lanes. batches: this rank's of them; own: which these are;
+        pieces: minibatches of all of them, by optimiser step. Returns this rank's value errors."""
+        step = SharedStep(self, batches, length, Replayed(own), sums)
+        ranks = self.ranks
+        for minibatches in pieces:
+            step.take_replayed(minibatches)
+            step.survey()
+            ranks.sum(self.counts)
+            step.differentiate()
+            ranks.sum(self.bucket.flat)
+            step.apply()
+        return step.errors
 
 
 class SharedStep:
     """One optimiser step after the other. `survey`, `differentiate` and `apply` follow each other,
     with an exchange after each of the first two."""
 
-    def __init__(self, together: Together, batches: Batches, length: int) -> None:
+    def __init__(
+        self,
+        together: Together,
+        batches: Batches,
+        length: int,
+        shares: Shares | Replayed,
+        sums: Tensor,
+    ) -> None:
+        """length: steps of a part; sums: of the statistics."""
         self._together = together
         self._learner = together.learner
         self._batches = batches
+        self._length = length
         self._steps = together.parts * length
+        self._dealt = shares
+        self._sums = sums
+        #: This rank's value errors of replayed lanes, minibatch by minibatch.
+        self.errors: list[Tensor] = []
         self._shares: list[Share] = []
         self._changes: list[Change | None] = []
         #: What the survey has already passed through the network, if it need not be done again.
@@ -85,9 +118,17 @@ class SharedStep:
         together = self._together
         if together.shares.even:
             index = together.index.copy_(index)
-        self._minibatches = torch.split(index, together.piece)
-        self._shares = [together.shares.of(minibatch) for minibatch in self._minibatches]
-        self._learner.network.augmentation.prepare([len(one) for one in self._minibatches])
+        self._deal(torch.split(index, together.piece))
+
+    def take_replayed(self, minibatches: Sequence[Tensor]) -> None:
+        """The same of replayed lanes; the last minibatch may be a smaller one."""
+        self._steps = sum(len(one) for one in minibatches) * self._length
+        self._deal(minibatches)
+
+    def _deal(self, minibatches: Sequence[Tensor]) -> None:
+        self._minibatches = minibatches
+        self._shares = [self._dealt.of(minibatch) for minibatch in minibatches]
+        self._learner.network.augmentation.prepare([len(one) for one in minibatches])
 
     def survey(self) -> None:
         """Counts what this rank has of the optimiser step, and draws what it is augmented with."""
@@ -112,7 +153,7 @@ class SharedStep:
         if returns is None:
             # Advantages depend on the network that learns. A single minibatch passes through it
             # once; several do so twice, because all of them would not fit into memory.
-            again = len(self._shares) > 1 or self._together.shares.even
+            again = len(self._shares) > 1 or self._dealt.even
             with torch.set_grad_enabled(not again):
                 batch = batches.batch(share.parts, change)
             self._passed = [] if again else [batch]
@@ -132,7 +173,9 @@ class SharedStep:
             learner.updater.backward(losses.total)
             with torch.no_grad():
                 learner.kl += losses.approx_kl
-                learner.sums[:-1] += torch.stack([*losses[:-1]]).detach()
+                self._sums[:-1] += torch.stack([*losses[:-1]]).detach()
+            if isinstance(self._dealt, Replayed):
+                self.errors.append(losses.errors)
         self._together.bucket.take([learner.kl, learner.updater.bad_loss])
 
     def _whole(self) -> Whole:
@@ -152,5 +195,5 @@ class SharedStep:
         bucket.give()
         learner.kl.copy_(bucket.numbers[0])
         learner.updater.bad_loss.copy_(bucket.numbers[1] > 0)
-        learner.sums[-1] += 1
+        self._sums[-1] += 1
         learner.step()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpzone.health.ticker import why
 from warpzone.learn.learner import LearningError
+from warpzone.learn.replaying import joined_replay
 from warpzone.run.checkpoints import Checkpoint, Checkpoints, Snapshot, update_of
 from warpzone.run.journal import say
 from warpzone.run.names import WEIGHTS
@@ -212,9 +213,14 @@ def state_of(run: Run, *, lanes: bool) -> dict[str, Any]:
     counters |= {name: getattr(evaluator, name) for name in EVALUATOR_COUNTERS}
     collector, drawn = _collector(run, lanes), random_state(run.ranks)
     ranks: dict[str, Any] = {}
-    if parts := run.ranks.collect((own_lanes(collector), drawn)) if run.ranks.size > 1 else []:
-        collector = joined(collector, [own for own, _ in parts])
-        ranks = {"ranks": len(parts), "random_ranks": [drawn for _, drawn in parts]}
+    if run.ranks.size > 1:
+        segments = replay["storage"] if replay is not None else {}
+        parts = run.ranks.collect((own_lanes(collector), drawn, segments))
+        if parts:
+            collector = joined(collector, [own for own, _, _ in parts])
+            ranks = {"ranks": len(parts), "random_ranks": [drawn for _, drawn, _ in parts]}
+            if replay is not None:
+                replay["storage"] = joined_replay([segments for _, _, segments in parts])
     return {
         "counters": counters,
         "seconds": budget.seconds,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,6 +15,7 @@ from warpzone.observers.observer import Observer
 from warpzone.run.journal import say
 from warpzone.run.resume import Start, find_start, saved_config
 from warpzone.run.sidecar import CheckpointError
+from warpzone.train.fitting import fitted_to_memory
 from warpzone.train.ladder import MEMORY_ERRORS, describe, out_of_memory, rungs, shortage
 from warpzone.train.loop import Collecting, Result, Run, collect_here
 from warpzone.train.stopping import Stop
@@ -61,9 +63,13 @@ def train(
     ranks: Ranks = ALONE,
     collecting: Collecting = collect_here,
 ) -> Result:
-    """Runs to the end; with `auto_mem`, with reduced sizes if memory runs out."""
+    """Runs to the end; with `auto_mem`, with reduced sizes if memory runs out. Several ranks find
+    these sizes before they begin."""
+    together = ranks.size > 1
     if config.auto_mem and config.resume != "never" and not config.resume_relax_match:
-        config = _as_left(config)
+        config = ranks.told(partial(_as_left, config))
+    if config.auto_mem and together:
+        config = fitted_to_memory(config, ranks)
     ladder = rungs(config)
     while True:
         run: Run | None = None
@@ -71,7 +77,7 @@ def train(
             run = begin(config, watch, stop, ranks, collecting)
             return learn(run)
         except MEMORY_ERRORS as error:
-            if not (config.auto_mem and out_of_memory(error)):
+            if together or not (config.auto_mem and out_of_memory(error)):
                 raise
             config = _next_rung(config, ladder, run, error)
         # The failed run's tensors must be freed before the next one allocates its own.

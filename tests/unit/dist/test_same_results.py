@@ -11,7 +11,7 @@ import pytest
 import torch
 from rank_pool import RankPool
 from rank_runs import alone, learned
-from tiny_runs import tiny
+from tiny_runs import Recorder, tiny
 
 from warpzone.algo.algorithm import Batch, Losses
 from warpzone.algo.ppo import Ppo
@@ -20,7 +20,13 @@ from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.collect.search import find_way
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.dist.group import GroupRanks
+from warpzone.learn.learner import Learner
 from warpzone.run.reader import read_rows
+from warpzone.train import fitting, ladder
+from warpzone.train.ladder import out_of_memory
+from warpzone.train.loop import Result, Run
+from warpzone.train.session import train
+from warpzone.train.stopping import Stop
 
 UPDATES = 20
 #: Sums of gradients are added up in another order, and Adam divides small numbers by small ones.
@@ -48,6 +54,18 @@ KINDS: dict[str, dict[str, Any]] = {
         "grad_accum": 2,
         "minibatch": 8,
         "normalize_advantages": True,
+    },
+    # Ten segments of four lanes fit, and a sample is three minibatches, the last a smaller one.
+    "replay": {
+        "algo": "vtrace",
+        "per": True,
+        "per_memory_gb": 10.5 * 16001 / 2**30,
+        "per_segments": 5,
+        "per_burn_in": 2,
+        "per_interval_max": 2,
+        "memory": "gru",
+        "normalize_advantages": True,
+        "augment_shift": 2,
     },
     "overlap": {"overlap_collect": True, "curriculum": "progress", "stages": "1-1,1-2"},
 }
@@ -91,8 +109,29 @@ def test_two_ranks_learn_what_one_process_learns(pool: RankPool, tmp_path: Path,
             assert mine.get(name, 0) == pytest.approx(yours.get(name, 0), rel=1e-3, abs=1e-4), name
         assert "communication_time_share" in mine
         assert "communication_time_share" not in yours
+        # Drawn from the segments of all ranks, by the priorities of all.
+        timeless = [name for name in yours if name.startswith("replay_") and "_ms" not in name]
+        for name in timeless:
+            assert mine[name] == pytest.approx(yours[name], rel=1e-3, abs=1e-4), name
     # Divergences that some ranks alone would not have seen end passes.
     assert (whole["rows"][-1]["updates_vetoed"] > 0) == (kind == "stopped")
+    if kind == "replay":
+        assert whole["rows"][-1]["replay_sample_total"] > 8
+        require_same_replay(ours["replay"], theirs["replay"])
+
+
+def require_same_replay(mine: dict[str, Any], yours: dict[str, Any]) -> None:
+    """The checkpoint of all ranks has the segments, draws and priorities of one process."""
+    for name in ("capacity", "written"):
+        assert mine["storage"][name] == yours["storage"][name]
+    assert yours["storage"]["capacity"] == 10
+    assert torch.equal(mine["storage"]["serials"], yours["storage"]["serials"])
+    assert list(mine["storage"]["arrays"]) == list(yours["storage"]["arrays"])
+    for name, part in yours["storage"]["arrays"].items():
+        assert mine["storage"]["arrays"][name].dtype == part.dtype
+        torch.testing.assert_close(mine["storage"]["arrays"][name], part, **CLOSE)
+    torch.testing.assert_close(mine["sampler"]["weights"], yours["sampler"]["weights"], **CLOSE)
+    assert torch.equal(mine["sampler"]["generator"], yours["sampler"]["generator"])
 
 
 def one_loss_is_not_finite(ranks: Ranks, config: TrainConfig) -> dict[str, Any]:
@@ -148,6 +187,90 @@ def test_one_rank_searches_for_all(pool: RankPool, tmp_path: Path) -> None:
     assert whole["rows"][-1]["searched_steps"] == found[0][0]["rows"][-1]["searched_steps"] > 0
 
 
+def found_to_fit(ranks: Ranks, config: TrainConfig, most: int) -> tuple[TrainConfig, int, str]:
+    """The sizes found where rank 1 has memory for minibatches of so many steps only, how often a
+    rank tried, and what it said."""
+    tried: list[int] = []
+    update = Learner.update
+
+    def tight(learner: Learner, *words: Any) -> Any:
+        tried.append(learner.config.minibatch)
+        if ranks.rank == 1 and learner.config.minibatch > most:
+            raise MemoryError
+        return update(learner, *words)
+
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Learner, "update", tight)
+        patch.setattr(fitting, "say", said.append)
+        patch.setattr(ladder, "LEAST_MINIBATCH", 4)
+        found = fitting.fitted_to_memory(config, ranks)
+    return found, len(set(tried)), "".join(said)
+
+
+def test_ranks_agree_on_what_fits_on_all_of_them(pool: RankPool, tmp_path: Path) -> None:
+    config = settings(tmp_path, auto_mem=True, minibatch=32)
+    (first, tries, said), (second, others, unsaid) = pool.call(found_to_fit, config, 8)
+    assert first == second == config.replace(minibatch=8, grad_accum=4)
+    assert tries == others == 3
+    assert said.startswith(
+        "[train][warn] memory ran out (the system gives no more) on 1 of 2 ranks"
+    )
+    assert "; smaller minibatches: --minibatch 32 -> 16, --grad-accum 1 -> 2" in said
+    assert unsaid == ""
+
+
+def test_no_size_that_fits_is_everyones_failure(pool: RankPool, tmp_path: Path) -> None:
+    said = pool.call(hopeless, settings(tmp_path, auto_mem=True, minibatch=32))
+    assert said == ["memory ran out (the system gives no more)"] * 2
+
+
+def hopeless(ranks: Ranks, config: TrainConfig) -> str:
+    with pytest.raises(MemoryError) as error:
+        found_to_fit(ranks, config, 0)
+    assert out_of_memory(error.value)
+    return str(error.value)
+
+
+def test_trying_changes_nothing(pool: RankPool, tmp_path: Path) -> None:
+    """A run that fits is the same run, through all of `train`; what it does is not repeated by a
+    rank alone when memory runs out later."""
+    kind = {**KINDS["replay"], "noisy": True, "auto_mem": True, "max_steps": 160}
+    plain, _ = pool.call(learned, settings(tmp_path / "plain", **kind))
+    first, second = pool.call(session, settings(tmp_path / "tried", **kind))
+    for name, part in plain["weights"].items():
+        assert torch.equal(first[name], part), name
+        assert torch.equal(second[name], part), name
+    assert pool.call(late_shortage, settings(tmp_path / "late", **kind)) == [1, 1]
+
+
+def session(ranks: Ranks, config: TrainConfig) -> dict[str, torch.Tensor]:
+    """The weights that a whole session ends with."""
+    kept: dict[str, torch.Tensor] = {}
+
+    def learn(run: Run) -> Result:
+        run.learn(Recorder())  # type: ignore[arg-type]
+        kept.update({name: part.clone() for name, part in run.agent.state_dict().items()})
+        run.close()
+        return Result(Path(), 0, 0.0, 0, [])
+
+    train(config, lambda made: [], Stop(), learn, ranks)
+    return kept
+
+
+def late_shortage(ranks: Ranks, config: TrainConfig) -> int:
+    begun: list[int] = []
+
+    def learn(run: Run) -> Result:
+        begun.append(run.config.minibatch)
+        run.close()
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        train(config, lambda made: [], Stop(), learn, ranks)
+    return len(begun)
+
+
 def test_ranks_wait_for_one_that_works_for_all(pool: RankPool) -> None:
     """Longer than they wait for each other: they hear of it meanwhile."""
     assert pool.call(late) == [("found", True), ("found", True)]
@@ -183,10 +306,12 @@ def failing(ranks: GroupRanks) -> str:
     return str(error.value)
 
 
+@pytest.mark.parametrize("replay", [{}, KINDS["replay"]], ids=["plain", "replay"])
 def test_one_checkpoint_holds_all_ranks_and_goes_on_bit_by_bit(
-    pool: RankPool, tmp_path: Path
+    pool: RankPool, tmp_path: Path, replay: dict[str, Any]
 ) -> None:
     kind = {**KINDS["memory"], "curriculum": "progress", "stages": "1-1,1-2", "noisy": True}
+    kind |= replay
     whole, _ = pool.call(learned, settings(tmp_path / "whole", **kind), updates=6)
     broken = settings(tmp_path / "broken", **kind, resume="auto")
     pool.call(learned, broken, updates=3)

@@ -17,6 +17,7 @@ from warpzone.data.replay.sampler import (
     TreeSampler,
     importance_weights,
 )
+from warpzone.data.replay.shared import Part, SharedStorage
 from warpzone.data.replay.stats import DrawClock, ReplayStats, unique_ratio
 from warpzone.data.replay.storage import SegmentSpec, SegmentStorage
 from warpzone.data.types import Rollout
@@ -74,7 +75,8 @@ class ReplaySpec:
 
 
 class SegmentBatch(NamedTuple):
-    """N segments as lanes of a rollout, and what learning from them needs."""
+    """N segments, and what learning from them needs. Of several ranks each has its own segments
+    of a sample as lanes of a rollout; everything else is about all."""
 
     rollout: Rollout
     #: float32 [N]: importance weights, the largest 1.
@@ -102,11 +104,20 @@ class Replay:
         device: torch.device | str = "cpu",
         seed: int = 0,
         now: Callable[[], float] = time.perf_counter,
+        part: Part | None = None,
+        agree: Callable[[bool], bool] | None = None,
     ) -> None:
-        """Segments live on `storage_device`, samples are handed out on `device`."""
+        """Segments live on `storage_device`, samples are handed out on `device`. part: of several
+        ranks, which must push, sample and update together; agree: whether any of them says so."""
         self.spec = spec
         self.device = torch.device(device)
-        self.storage = SegmentStorage(spec.segment, spec.capacity, storage_device)
+        self.storage: SegmentStorage | SharedStorage
+        if part is None:
+            self.storage = SegmentStorage(spec.segment, spec.capacity, storage_device)
+        else:
+            self.storage = SharedStorage(spec.segment, spec.capacity, storage_device, part)
+        self._agree = agree
+        self._too_slow = False
         self.seed = seed
         self.pushes = 0
         self.samples = 0
@@ -152,6 +163,8 @@ class Replay:
         if self.size == 0:
             raise ValueError("there is nothing to replay yet")
         self._sampled_at = self.pushes
+        if self._agree is not None and self.on_device and self._agree(self._too_slow):
+            self._fall_back()
         self._clock.lap("begin")
         slots, probability = self.sampler.sample(count, self.size)
         weights = importance_weights(probability, self.size, self.spec.beta(progress))
@@ -166,6 +179,13 @@ class Replay:
         self._record_unique(slots)
         self._record_times()
         return SegmentBatch(rollout, weights, slots, serials)
+
+    def own(self, batch: SegmentBatch) -> Tensor | None:
+        """bool [N]: the segments of the newest sample that its rollout has, which are this rank's;
+        None if there are no other ranks."""
+        if not isinstance(self.storage, SharedStorage):
+            return None
+        return self.storage.is_own(batch.slots).to(self.device)
 
     def push_and_sample(self, rollout: Rollout, count: int, progress: float) -> SegmentBatch | None:
         """What one update does: always push, and sample when it is due."""
@@ -275,7 +295,9 @@ class Replay:
                 self._times[name] += milliseconds
             # Reading and moving segments costs the same for both samplers.
             if self.on_device and self._guard.record(parts["search"]):
-                self._fall_back()
+                self._too_slow = True
+                if self._agree is None:
+                    self._fall_back()
 
     def _fall_back(self) -> None:
         tree = TreeSampler(self.spec.capacity, self.seed)

@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -89,6 +89,15 @@ def state_layout(state: State) -> tuple[tuple[tuple[int, ...], torch.dtype], ...
     return tuple((tuple(part.shape[1:]), part.dtype) for part in state)
 
 
+class Ring(Protocol):
+    """A ring of segments, here or dealt to ranks."""
+
+    capacity: int
+
+    def fits(self, arrays: dict[str, Tensor]) -> bool:
+        """Whether saved arrays are of such segments."""
+
+
 class SegmentStorage:
     """Writes rollouts cut into segments over the oldest ones; reads any set of them."""
 
@@ -173,21 +182,40 @@ class SegmentStorage:
         where = {"capacity": self.capacity, "written": self.written}
         return where | {"serials": serials, "arrays": arrays}
 
+    def read(self, slots: Tensor) -> dict[str, Tensor]:
+        """The arrays of segments in some slots as they are stored, copied to the CPU."""
+        return {name: array[slots].to("cpu", copy=True) for name, array in self._arrays.items()}
+
+    def fill(self, arrays: dict[str, Tensor]) -> None:
+        """Instead of all that is stored: segments as `read` gives them, oldest first."""
+        count = len(next(iter(arrays.values())))
+        for name, array in arrays.items():
+            self._arrays[name][:count].copy_(array)
+        self.size = self.written = count
+
+    def fits(self, arrays: dict[str, Tensor]) -> bool:
+        """Whether saved arrays are of such segments."""
+        shapes = {name: tuple(array.shape[1:]) for name, array in self._arrays.items()}
+        return shapes == {name: tuple(array.shape[1:]) for name, array in arrays.items()}
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
         size = int(state["serials"].shape[0])
-        shapes = {name: tuple(array.shape[1:]) for name, array in self._arrays.items()}
-        saved = {name: tuple(array.shape[1:]) for name, array in state["arrays"].items()}
-        if shapes != saved or self.capacity != int(state["capacity"]):
-            raise ValueError(
-                "the saved replay memory has other segments or another capacity "
-                f"({state['capacity']}, not {self.capacity})"
-            )
+        require_same_ring(self, state)
         for name, array in state["arrays"].items():
             self._arrays[name][:size].copy_(array)
         self._serials.fill_(-1)
         self._serials[:size].copy_(state["serials"])
         self.size = size
         self.written = int(state["written"])
+
+
+def require_same_ring(ring: Ring, state: dict[str, Any]) -> None:
+    """ValueError if a saved ring is of other segments or another size."""
+    if not ring.fits(state["arrays"]) or ring.capacity != int(state["capacity"]):
+        raise ValueError(
+            "the saved replay memory has other segments or another capacity "
+            f"({state['capacity']}, not {ring.capacity})"
+        )
 
 
 def _cut(rollout: Rollout, start: int, length: int, state: State) -> dict[str, Tensor]:
