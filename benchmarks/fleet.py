@@ -75,6 +75,7 @@ class Measured:
         self.cpu: list[float] = []
         self.lags: list[float] = []
         self._resting = ExitStack()
+        self._threads = torch.get_num_threads()
 
     def go_on(self, warm_up: int, updates: int, *, count: bool) -> None:
         """Updates of which the last ones are measured: what was collected ahead in the pause before
@@ -94,9 +95,11 @@ class Measured:
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """A fleet plays only in here."""
+        """A fleet plays only in here, and its learner has fewer threads than others."""
         self._resting.close()
+        torch.set_num_threads(self._threads)
         yield
+        self._threads = torch.get_num_threads()
         crew = getattr(self.run.collector, "_crew", None)
         if crew is not None:
             self._resting.enter_context(crew._rest())

@@ -150,9 +150,7 @@ def test_a_signal_to_one_rank_ends_all_with_a_checkpoint(
 def test_torchrun_restarts_from_the_last_checkpoint(tmp_path: Path) -> None:
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     run += ["--max-restarts", "1", "-m", "warpzone.cli.main", "train"]
-    words = ["--max-steps", "1280", "--auto-mem", "--algo", "vtrace"]
-    words += ["--per", "--per-memory-gb", "0.01", "--per-segments", "4"]
-    process = start(tmp_path, *words, command=run)
+    process = start(tmp_path, "--max-steps", "1280", command=run)
     wait_for_update(tmp_path, 5)
     ranks = [one for one in psutil.Process(process.pid).children() if one.is_running()]
     ranks[-1].kill()
@@ -162,10 +160,6 @@ def test_torchrun_restarts_from_the_last_checkpoint(tmp_path: Path) -> None:
     rows = [row["update"] for row in read_rows(tmp_path / "one", "metrics.jsonl")]
     assert rows == list(range(1, 41))
     assert require_whole(tmp_path) == 40
-    # The restarted ranks go on with what all had stored.
-    assert "replay fills up anew" not in said
-    last = list(read_rows(tmp_path / "one", "metrics.jsonl"))[-1]
-    assert last["replay_push_total"] == 40 * 4
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import EpisodeLog, in_order
 from warpzone.collect.packing import pack
 from warpzone.collect.streams import generator
+from warpzone.config import TrainConfig
 from warpzone.dist.cluster import Cluster
 from warpzone.dist.crew import Crew, FleetError
 from warpzone.dist.moments import LearnersArchive, Told
@@ -65,6 +66,21 @@ class FleetGuide:
     archive: LearnersArchive
 
 
+def threads_of(
+    config: TrainConfig, cores: int, device: torch.device, *, remote: bool
+) -> tuple[int, int]:
+    """Threads of the learner and of each actor. On one machine all of them together have its cores:
+    with more threads than cores those of one operation wait for each other. Where they take turns
+    each has all cores in its own, and on a cluster an actor has one CPU."""
+    if remote:
+        return cores, 1
+    if not config.max_lag:
+        return cores, max(1, cores // config.actors)
+    learns_here = device.type == "cpu"
+    each = max(1, cores // (config.actors + learns_here))
+    return max(1, cores - config.actors * each) if learns_here else cores, each
+
+
 class FleetCollector:
     """Weights to the actors, rollouts from them. They go on playing while the learner learns."""
 
@@ -93,6 +109,8 @@ class FleetCollector:
         #: Names the actors of this run on a cluster, with the run's folder.
         self._token = secrets.token_hex(8)
         self._crew: Crew | None = None
+        #: Of this process, when no actor plays beside it.
+        self._threads = torch.get_num_threads()
         self._global_step = 0
         share = config.num_envs // config.actors
         fields = len(_engine.INFO_FIELDS)
@@ -111,7 +129,10 @@ class FleetCollector:
 
     def _make_crew(self) -> Crew:
         config, run = self.config, self._run
-        threads = 1 if self._cluster.remote else max(1, torch.get_num_threads() // config.actors)
+        learning, threads = threads_of(
+            config, torch.get_num_threads(), run.device, remote=self._cluster.remote
+        )
+        torch.set_num_threads(learning)
         # A folder that was copied is another run, whose actors these are not.
         place = f"{self._token}:{run.folder.path.resolve()}"
         name = hashlib.sha256(place.encode()).hexdigest()[:24]
@@ -122,6 +143,7 @@ class FleetCollector:
 
     def close(self) -> None:
         """Ends the actors. Closing twice is allowed."""
+        torch.set_num_threads(self._threads)
         if self._crew is not None:
             self._crew.close()
 

@@ -68,10 +68,14 @@ class RemoteActor:
         self._heard = time.monotonic()
         self._settings = (config, *part)
         torch.set_num_threads(threads)
+        engine = config.num_threads or threads
         self._config = config.replace(
             actors=0,
             device="cpu",
-            num_threads=config.num_threads or threads,
+            num_threads=engine,
+            # One thread plays and decides in turns, and then two groups only decide twice as often.
+            # A single actor keeps them: it decides bit by bit as one process does.
+            groups=1 if engine == 1 and part[1] > 1 else config.groups,
             seed=config.seed + life * NEXT_LIFE,
         )
         self._part = Part(*part)

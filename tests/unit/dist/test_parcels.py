@@ -19,7 +19,7 @@ from warpzone.config import ConfigError, TrainConfig
 from warpzone.data.types import Rollout
 from warpzone.dist.cluster import Cluster
 from warpzone.dist.parcels import Landing, Parcel, Tallies, mean_owners, pack_rollout, parcel_bytes
-from warpzone.dist.remote import Part, tensors_of
+from warpzone.dist.remote import Part, RemoteActor, tensors_of
 from warpzone.rom import native
 
 SETTINGS: dict[str, Any] = {"memory": "lstm", "algo": "vtrace", "minibatch": 16, "noisy": True}
@@ -161,3 +161,35 @@ def test_lanes_of_an_actor_that_is_missing_start_again() -> None:
     finally:
         for collector in collectors:
             collector.close()
+
+
+def test_learner_and_actors_share_the_cores_of_a_machine() -> None:
+    """With more threads than cores, those of one operation would wait for each other."""
+    pytest.importorskip("ray")
+    from warpzone.dist.fleet import threads_of
+
+    lagging, turns = tiny(algo="vtrace", actors=2, max_lag=1), tiny(actors=2, max_lag=0)
+    gpu = torch.device("cuda")
+    assert threads_of(lagging, 16, CPU, remote=False) == (6, 5)
+    assert threads_of(lagging, 2, CPU, remote=False) == (1, 1)
+    # A GPU learns, or they play and learn in turns: then the actors have all cores.
+    assert threads_of(lagging, 16, gpu, remote=False) == (16, 8)
+    assert threads_of(turns, 16, CPU, remote=False) == (16, 8)
+    assert threads_of(lagging, 16, CPU, remote=True) == (16, 1)
+
+
+@pytest.mark.parametrize(
+    ("actors", "threads", "groups"), [(1, 1, 2), (2, 1, 1), (2, 2, 2)], ids=str
+)
+def test_an_actor_with_one_thread_decides_for_all_its_lanes_at_once(
+    actors: int, threads: int, groups: int
+) -> None:
+    config = tiny(algo="vtrace", num_envs=8, minibatch=32, num_threads=0)
+    actor = RemoteActor()
+    before = torch.get_num_threads()
+    try:
+        actor.begin(config, (0, actors), 0, threads)
+        assert [group.count for group in actor._groups] == [8 // actors // groups] * groups
+        actor._groups.close()
+    finally:
+        torch.set_num_threads(before)
