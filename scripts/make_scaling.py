@@ -14,6 +14,7 @@ with, but for the engine's loss by threads (`contention`).
 
 import argparse
 import csv
+import itertools
 import json
 import re
 import sys
@@ -35,6 +36,8 @@ PAGES: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "benchmarks" / "scaling
 #: `quick` on two cores; then older rows of the same, which are only compared.
 ENGINE, PPO, VTRACE, QUICK = 4, 10, 11, 9
 OLDER_ENGINE, OLDER_TRAINING, TWO_CORES = 3, (5, 6, 7, 8), (1, 2)
+#: Lines of fleet.jsonl; the older one is of when learner and actors had more threads than cores.
+FLEET, OLDER_FLEET = 3, 1
 #: A machine's cores, the most that was measured; more are taken for more machines.
 MACHINE = 16
 #: Of ranks: what each GPU plays and learns from in an update, whatever their number.
@@ -100,10 +103,10 @@ def ledger(line: int) -> dict[str, Any]:
     return row
 
 
-def benchmark(name: str) -> dict[str, Any]:
-    """The first object of a file in benchmarks/."""
+def benchmark(name: str, line: int = 1) -> dict[str, Any]:
+    """The object of a file in benchmarks/, or that in a line of it."""
     text = (ROOT / "benchmarks" / name).read_text()
-    found: dict[str, Any] = json.loads(text.splitlines()[0] if name.endswith("l") else text)
+    found: dict[str, Any] = json.loads(text.splitlines()[line - 1] if name.endswith("l") else text)
     return found
 
 
@@ -273,13 +276,16 @@ def _processes() -> Iterator[Point]:
     yield Point("all-reduce", what, 1 / times["quick"], 1 / seconds)
     measured = 1 / benchmark("ranks_overhead.json")["cases"]["ppo"]["cpu_ratio"]
     yield Point("one rank", "ranks_overhead.json, over no rank, CPU time", measured, 1.0)
-    kinds = benchmark("fleet.jsonl")["kinds"]
-    # Seconds of CPU time for a million steps, and what sending them adds.
-    here = kinds["overlapped"]["cpu_seconds_per_million_steps"]
-    ratio = here / (here + 1e6 * sending(42 * 42))
-    for kind in ("actors 1", "actors 2"):
-        for group, key in (("actors, CPU", "cpu_ratio"), ("actors, clock", "ratio")):
-            what = f"fleet.jsonl, {kind} over one process, {key}"
+    for group, line, keys in (
+        ("actors", FLEET, ("cpu_ratio",)),
+        ("actors before", OLDER_FLEET, ("cpu_ratio", "ratio")),
+    ):
+        kinds = benchmark("fleet.jsonl", line)["kinds"]
+        # Seconds of CPU time for a million steps, and what sending them adds.
+        here = kinds["overlapped"]["cpu_seconds_per_million_steps"]
+        ratio = here / (here + 1e6 * sending(42 * 42))
+        for kind, key in itertools.product(("actors 1", "actors 2"), keys):
+            what = f"fleet.jsonl:{line}, {kind} over one process, {key}"
             yield Point(group, what, kinds[kind][key], ratio)
 
 
