@@ -162,6 +162,40 @@ def test_torchrun_restarts_from_the_last_checkpoint(tmp_path: Path) -> None:
     assert require_whole(tmp_path) == 40
 
 
+#: Rank 1 dies once all have met. torchrun's store lives on; half of the time a restarted rank would
+#: look for another one at the address that it had before.
+DYING = """
+import os, time
+from torch.distributed.distributed_c10d import _get_default_store
+from warpzone.config import TrainConfig
+from warpzone.dist.launch import run_ranks
+from warpzone.dist.place import find_place
+
+config = TrainConfig(device="cpu", num_envs=4, groups=2, minibatch=16, run_name="one")
+place = find_place(config)
+
+def work(config, ranks):
+    store = _get_default_store()
+    if place.restarts:
+        print("met again, apart:", not store.check(["left"]), flush=True)
+        return 0
+    store.set("left", "by those before")
+    time.sleep(60) if place.leads else os._exit(1)
+
+raise SystemExit(run_ranks(place, config, work, print))
+"""
+
+
+def test_ranks_that_torchrun_restarts_meet_apart_from_the_dead(tmp_path: Path) -> None:
+    (tmp_path / "dying.py").write_text(DYING)
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    run += ["--max-restarts", "1", str(tmp_path / "dying.py")]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    # Other ranks than the first are silent.
+    assert done.stdout.splitlines() == ["met again, apart: True"]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

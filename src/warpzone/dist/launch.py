@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import FileStore
+from torch._C._distributed_c10d import FileStore, PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
 from warpzone.collect.ranks import RankLostError, Ranks
 from warpzone.config import ConfigError, TrainConfig
@@ -153,11 +154,19 @@ class Group:
 
         class Strategy(DDPStrategy):
             """Ranks of one machine meet in a private folder: the store that PyTorch has by default
-            listens on every address."""
+            listens on every address. Those that torchrun starts meet in its own store, apart from
+            those before a restart, whose addresses it still has."""
 
             def setup_environment(self) -> None:
+                store: Store | None = None
                 if meeting is not None:
                     store = FileStore(str(meeting / "store"), place.size)
+                elif place.by == "torchrun" and place.one_machine:
+                    whole, _, _ = next(
+                        rendezvous("env://", place.rank, place.size, timeout=timeout)
+                    )
+                    store = PrefixStore(f"start{place.restarts}", whole)
+                if store is not None:
                     dist.init_process_group(
                         backend,
                         store=store,
