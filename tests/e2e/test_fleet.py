@@ -174,10 +174,6 @@ def test_a_node_is_killed_in_the_middle(tmp_path: Path, learners: list[Learner])
         (["--actors", "3"], "4 lanes do not divide into 2 groups on each of 3 actors"),
         (["--actors", "2", "--overlap-collect"], "--actors collect beside the learner already"),
         (["--actors", "2", "--auto-mem"], "--auto-mem changes sizes after a failure"),
-        (
-            ["--actors", "2", "--archive-share", "0.5", "--search-steps", "1000"],
-            "--search-steps counts attempts along a way",
-        ),
         (["--actors", "-1"], "--actors must be at least 0, and is -1"),
         (["--max-lag", "-1"], "--max-lag must be at least 0, and is -1"),
         (["--actor-rollouts", "0"], "--actor-rollouts must be at least 1, and is 0"),
