@@ -262,8 +262,8 @@ class Talk:
                 if wall is not None and wall.message and (run, wall.version) != shown:
                     shown = run, wall.version
                     await self._push_one(wall.message)
-        except (TimeoutError, OSError, RuntimeError, WebSocketDisconnect):
-            LOG.info("socket of %s is too slow or gone", self.address)
+        except (TimeoutError, OSError, RuntimeError, WebSocketDisconnect) as error:
+            LOG.info("socket of %s is too slow or gone: %s", self.address, type(error).__name__)
             await self._close(LATER)
 
     async def _push_one(self, message: str | bytes) -> None:

@@ -309,7 +309,8 @@ def make_options(options: Mapping[str, Any]) -> Options:
             continue
         meant = ALIASES.get(name) or next(iter(get_close_matches(name, known, n=1)), "")
         end = f", did you mean {meant}?" if meant else f"; there is {', '.join(known)}"
-        raise TypeError(f"an environment has no option {name!r}{end}")
+        # Python's own words first: TorchRL looks for them, and goes on without the option.
+        raise TypeError(f"unexpected keyword argument {name!r} of an environment{end}")
     return Options(**options)
 
 

@@ -162,8 +162,7 @@ def test_malformed_messages(server: Dashboard, message: str) -> None:
     with pytest.raises(ConnectionClosed) as closed:
         for _ in range(10):
             talk.link.send(message)
-            while json.loads(talk.link.recv(timeout=PATIENCE))["type"] != "error":
-                pass
+            talk.hear("error")
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1008
     assert "too many messages that make no sense" in server.log()

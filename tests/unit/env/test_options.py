@@ -36,7 +36,7 @@ def test_defaults_are_the_documented_ones() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("color", "an environment has no option 'color', did you mean gray?"),
+        ("color", "unexpected keyword argument 'color' of an environment, did you mean gray?"),
         ("frame_stak", "did you mean frame_stack?"),
         ("wheels", "there is stages, actions, frame_skip"),
     ],
