@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.config import ConfigError
+from warpzone.run.files import remove_leftovers
 from warpzone.run.lock import BusyError, RunLock
 from warpzone.run.names import CONFIG, POPULATION
 from warpzone.search.lineage import MEMBERS, read_member
@@ -107,4 +108,6 @@ def hold(folder: Path) -> RunLock:
                     lock.close()
                     raise
                 time.sleep(LOOK)
+    # Of one that was killed while it wrote.
+    remove_leftovers(folder)
     return lock

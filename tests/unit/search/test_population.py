@@ -138,8 +138,11 @@ def test_members_go_on_together(
 
 def test_a_population_has_one_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = hold(tmp_path)
+    half = tmp_path / ".population.json.32562-85987097"
+    half.write_text("{")
     with pytest.raises(ConfigError, match="another process is training the population"):
         hold(tmp_path)
+    assert half.exists()  # the other one may be writing it
     first.close()
     # A member of a killed one that does not end.
     run = tmp_path / "member-00"
@@ -151,7 +154,9 @@ def test_a_population_has_one_trainer(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ConfigError, match="another process is training the run"):
         hold(tmp_path)
     member.close()
+    assert half.exists()
     hold(tmp_path).close()
+    assert not half.exists()
 
 
 @pytest.mark.parametrize(
