@@ -26,19 +26,10 @@ from warpzone.collect.collector import Collected
 from warpzone.config import TrainConfig, load_preset
 from warpzone.dist.cluster import open_cluster
 from warpzone.observers.observer import ObservedRun, Observer
+from warpzone.observers.progress import Unseen
 from warpzone.train.loop import Run, collect_here
 
 HERE = ("serial", "overlapped")
-
-
-class Silent:
-    """A display that shows nothing."""
-
-    def update(self, row: dict[str, Any]) -> None:
-        pass
-
-    def say(self, text: str) -> None:
-        pass
 
 
 class Marks(Observer):
@@ -85,7 +76,7 @@ class Measured:
         run.done = lambda ahead=0: run.global_update + ahead >= ends  # type: ignore[method-assign]
         marks.marks, marks.lags = [], []
         with self.awake():
-            run.driver.drive(Silent())  # type: ignore[arg-type]
+            run.driver.drive(Unseen(run.config, ""))
         (began, cpu_before), (ended, cpu_after) = marks.marks[warm_up - 1], marks.marks[-1]
         if count:
             steps = updates * run.config.steps_per_update

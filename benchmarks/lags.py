@@ -21,6 +21,7 @@ from warpzone.collect.collector import Collected, Collector
 from warpzone.config import load_preset
 from warpzone.eval.evaluate import clears
 from warpzone.observers.observer import ObservedRun, Observer
+from warpzone.observers.progress import Unseen
 from warpzone.train.drivers import Serial
 from warpzone.train.loop import Run, collect_here
 
@@ -28,16 +29,6 @@ from warpzone.train.loop import Run, collect_here
 SHOWN = ("avg_return", "env_mean_x_pos", "clear_rate", "entropy", "approx_kl", "clip_fraction")
 #: Updates of a turn.
 TURN = 8
-
-
-class Silent:
-    """A display that shows nothing."""
-
-    def update(self, row: dict[str, Any]) -> None:
-        pass
-
-    def say(self, text: str) -> None:
-        pass
 
 
 class Newest(Observer):
@@ -106,11 +97,11 @@ class Measured:
         run = self.run
         ends = run.global_update + updates
         run.done = lambda ahead=0: run.global_update + ahead >= ends  # type: ignore[method-assign]
-        run.driver.drive(Silent())  # type: ignore[arg-type]
+        run.driver.drive(Unseen(run.config, ""))
 
     def row(self) -> dict[str, Any]:
         """What it has learned by now."""
-        self.run.evaluate(Silent())  # type: ignore[arg-type]
+        self.run.evaluate(Unseen(self.run.config, ""))
         outcomes = self.run.outcomes
         return {
             "algo": self.algo,

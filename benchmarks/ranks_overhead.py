@@ -23,20 +23,11 @@ from warpzone.bench.machine import describe
 from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.config import TrainConfig, load_preset
 from warpzone.dist.group import GroupRanks
+from warpzone.observers.progress import Unseen
 from warpzone.train.loop import Run
 
 #: Updates before the first that counts.
 WARM_UP = 2
-
-
-class Silent:
-    """A display that shows nothing."""
-
-    def update(self, row: dict[str, Any]) -> None:
-        pass
-
-    def say(self, text: str) -> None:
-        pass
 
 
 class Timed:
@@ -50,7 +41,7 @@ class Timed:
     def update(self) -> None:
         """One update of the run."""
         wall, cpu = time.perf_counter(), time.process_time()
-        self.run.update(self.run.driver.play, Silent())  # type: ignore[arg-type]
+        self.run.update(self.run.driver.play, Unseen(self.run.config, ""))
         self.cpu.append(time.process_time() - cpu)
         self.wall.append(time.perf_counter() - wall)
 

@@ -30,7 +30,6 @@ VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 MACHINE = "aarch64-linux-gnu"
 #: Which Debian has a Python; of another one than this machine's, packages come from the archive.
 SUITES = {"3.11": "bookworm", "3.13": "trixie"}
-ARCHIVE = "http://deb.debian.org/debian"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 #: What every glibc brings; anything else would have to be in the wheel.
 LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-aarch64.so.1"}
@@ -68,7 +67,7 @@ class Packages:
         (self.folder / "cache" / "archives" / "partial").mkdir(parents=True)
         if self._elsewhere():
             suite = SUITES[self.version]
-            self._sources.write_text(f"deb [signed-by={KEYS}] {ARCHIVE} {suite} main\n")
+            self._sources.write_text(f"deb [signed-by={KEYS}] {debian()} {suite} main\n")
         self._apt("update")
         # NumPy's wheels need the C++ library too.
         runtime = ["install", "--download-only", f"python{self.version}", "libstdc++6"]
@@ -121,6 +120,17 @@ class Packages:
         if done.returncode:
             why = (done.stderr.strip().splitlines() or ["no reason was given"])[-1]
             raise MissingError(f"apt has no packages of 64-bit ARM here: {why}")
+
+
+def debian() -> str:
+    """The address of the archive that this machine's own Debian comes from, which has the other
+    ones too; MissingError if apt knows none."""
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)"]
+    wanted = ["Created-By: Packages", "Label: Debian", "Component: main"]
+    found = subprocess.run([*command, *wanted], capture_output=True, text=True, check=False)
+    if not found.stdout.strip():
+        raise MissingError("apt knows no archive of Debian here: it has no lists yet, or no source")
+    return found.stdout.splitlines()[0]
 
 
 def build(packages: Packages, folder: Path) -> Path:

@@ -140,7 +140,7 @@ def _clock(seconds: float) -> str:
 
 
 class Unseen(Progress):
-    """The display of a rank that does not lead: nothing."""
+    """The display of a rank that does not lead, and of measurements: nothing."""
 
     def update(self, row: dict[str, Any]) -> None:
         """Shows nothing."""

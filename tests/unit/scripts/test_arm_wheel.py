@@ -74,3 +74,18 @@ def test_a_machine_without_the_packages_hears_one_sentence(
     with pytest.raises(arm_wheel.MissingError, match=expected):
         Packages(tmp_path / "work").fetch()
     assert not (tmp_path / "work" / "complete").exists()
+
+
+def test_packages_come_from_where_this_machines_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apt = tmp_path / "apt-get"
+    apt.write_text('#!/bin/sh\n[ "$1" = indextargets ] && cat "$0.knows"\n')
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    knows = tmp_path / "apt-get.knows"
+    knows.write_text("http://mirror.example/debian/\nhttp://mirror.example/other/\n")
+    assert arm_wheel.debian() == "http://mirror.example/debian/"
+    knows.write_text("")
+    with pytest.raises(arm_wheel.MissingError, match="apt knows no archive of Debian here"):
+        arm_wheel.debian()
