@@ -8,6 +8,7 @@ import dataclasses
 import io
 import re
 
+from warpzone.cli.durations import demand, plain, units
 from warpzone.cli.suggest import unknown
 from warpzone.config import ConfigError, TrainConfig, preset_names
 from warpzone.config.bounds import annotated, flag
@@ -38,7 +39,7 @@ def parse(words: list[str], base: Flags, prog: str, about: str) -> Flags:
             return tyro.cli(
                 Flags,
                 default=base,
-                args=words,
+                args=plain(words),
                 prog=prog,
                 description=described,
             )
@@ -66,7 +67,8 @@ def sentence(box: str, prog: str) -> str:
     if found := re.search(r"(--[\w-]+): invalid literal for int\(\).*: (.*)$", text):
         return f"{found[1]} must be a whole number, not {found[2]}"
     if found := re.search(r"(--[\w-]+): could not convert string to float: (.*)$", text):
-        return f"{found[1]} must be a number, not {found[2]}"
+        unit = units().get(found[1])
+        return f"{found[1]} {demand(unit) if unit else 'must be a number'}, not {found[2]}"
     if found := re.search(r"invalid choice (.*) for argument '(--[\w-]+)'.*\((.*)\)", text):
         return f"{found[2]} must be one of {found[3].replace(chr(39), '')}, not {found[1]}"
     if found := re.search(r"^Missing value for argument '(--[\w-]+)'", text):

@@ -43,12 +43,18 @@ ALIKE = 0.7
 
 
 def suggestion(word: str, known: Collection[str]) -> str:
-    """The flag among `known` that `word` probably means, or nothing."""
+    """The flag among `known` that `word` probably means, or nothing. Names of other programs may be
+    mistyped as well."""
     name = word.partition("=")[0].replace("_", "-").lower()
-    for candidate in (name, *ALIASES.get(name, ())):
-        if candidate in known:
-            return candidate
-    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=ALIKE)), "")
+    meant = {
+        alias: next(flag for flag in flags if flag in known)
+        for alias, flags in ALIASES.items()
+        if not set(known).isdisjoint(flags)
+    } | {flag: flag for flag in known}
+    if name in meant:
+        return meant[name]
+    close = difflib.get_close_matches(name, sorted(meant), n=1, cutoff=ALIKE)
+    return meant[close[0]] if close else ""
 
 
 def unknown(word: str, known: Collection[str]) -> str:

@@ -7,6 +7,7 @@ import importlib.util
 from pathlib import Path
 
 from warpzone.cli.counts import positive
+from warpzone.cli.durations import minutes
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,7 +31,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "WARPZONE_STORAGE, or journal.log in the sweep's folder)",
     )
     parser.add_argument(
-        "--max-time", type=float, default=0.0, metavar="MINUTES", help="of the whole sweep"
+        "--max-time",
+        type=minutes,
+        default=0.0,
+        metavar="MINUTES",
+        help="of the whole sweep; 90s, 5m and 2h say their own unit",
     )
     parser.add_argument(
         "--max-steps", type=int, default=0, metavar="N", help="of all trials together"

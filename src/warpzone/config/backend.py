@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from warpzone.config.bounds import Above, AtLeast, Refusal, flag
+from warpzone.config.bounds import Above, AtLeast, Lasts, Refusal, flag
 from warpzone.env.backends.interface import RAM_SIZE
 from warpzone.env.backends.select import check_name
 
@@ -21,11 +21,11 @@ class BackendConfig:
     """Play another back-end's lanes in this process instead of one worker process each."""
     env_start_method: Literal["auto", "forkserver", "spawn", "fork"] = "auto"
     """How worker processes are started; auto is forkserver, or spawn if that is missing."""
-    worker_start_delay: Annotated[float, AtLeast(0)] = 0.2
+    worker_start_delay: Annotated[float, AtLeast(0), Lasts("seconds")] = 0.2
     """Seconds between the starts of two worker processes."""
-    env_reset_timeout: Annotated[float, Above(0)] = 120.0
+    env_reset_timeout: Annotated[float, Above(0), Lasts("seconds")] = 120.0
     """Seconds a worker may take to make or reset its game before it is replaced."""
-    env_step_timeout: Annotated[float, Above(0)] = 60.0
+    env_step_timeout: Annotated[float, Above(0), Lasts("seconds")] = 60.0
     """Seconds a worker may take for a step before it is replaced."""
     parent_prewarm: bool = False
     """Make and drop a game in this process before the workers start."""

@@ -91,12 +91,22 @@ class BelowOne:
 
 
 @dataclass(frozen=True)
+class Lasts:
+    """No bound: the value is a time in this unit (seconds, minutes or hours), which the command
+    line also takes in another one."""
+
+    unit: str
+
+
+@dataclass(frozen=True)
 class Field:
     """What one field may hold."""
 
     name: str
     kind: Any
     bounds: tuple[Bound, ...]
+    #: Of a time; empty for what is none.
+    unit: str = ""
 
     @cached_property
     def _fits(self) -> Callable[[object], bool]:
@@ -126,8 +136,10 @@ def annotated(section: Any) -> tuple[Field, ...]:
     annotated."""
     found = []
     for name, hint in get_type_hints(section, include_extras=True).items():
-        kind, *bounds = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        found.append(Field(name, kind, tuple(bounds)))
+        kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        bounds = tuple(note for note in notes if not isinstance(note, Lasts))
+        unit = next((note.unit for note in notes if isinstance(note, Lasts)), "")
+        found.append(Field(name, kind, bounds, unit))
     return tuple(found)
 
 

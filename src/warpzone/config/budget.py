@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from warpzone.config.bounds import AtLeast, Share
+from warpzone.config.bounds import AtLeast, Lasts, Share
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,9 @@ class BudgetConfig:
 
     max_steps: Annotated[int, AtLeast(1)] = 5_000_000
     """Steps to train for, over all lanes."""
-    max_time: Annotated[float, AtLeast(0)] = 0.0
+    max_time: Annotated[float, AtLeast(0), Lasts("minutes")] = 0.0
     """Stop after this many minutes; 0 is never."""
-    max_cost_gpu_hours: Annotated[float, AtLeast(0)] = 0.0
+    max_cost_gpu_hours: Annotated[float, AtLeast(0), Lasts("hours")] = 0.0
     """Stop after this many hours of GPU time; 0 is never."""
     stop_at: Annotated[float, Share()] = 0.0
     """Stop as soon as an evaluation clears this share of its start delays (argmax); 0 is never."""

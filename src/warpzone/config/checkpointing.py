@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from warpzone.config.bounds import AtLeast
+from warpzone.config.bounds import AtLeast, Lasts
 
 
 @dataclass(frozen=True)
 class CheckpointConfig:
     """Checkpoints, and how a run is resumed."""
 
-    checkpoint_minutes: Annotated[float, AtLeast(0)] = 5.0
+    checkpoint_minutes: Annotated[float, AtLeast(0), Lasts("minutes")] = 5.0
     """Minutes between two checkpoints; 0 goes by --checkpoint-interval alone."""
     checkpoint_interval: Annotated[int, AtLeast(0)] = 0
     """Updates between two checkpoints; 0 goes by --checkpoint-minutes alone."""

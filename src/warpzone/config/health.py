@@ -6,32 +6,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from warpzone.config.bounds import Above, AtLeast, AtMost, Refusal, Share
+from warpzone.config.bounds import Above, AtLeast, AtMost, Lasts, Refusal, Share
 
 
 @dataclass(frozen=True)
 class HealthConfig:
     """Monitoring: heartbeat, stalls, slow steps, hints and alerts."""
 
-    monitor_interval: Annotated[float, AtLeast(0)] = 10.0
+    monitor_interval: Annotated[float, AtLeast(0), Lasts("seconds")] = 10.0
     """Seconds between two samples of GPU, CPU and memory; 0 takes none."""
     gpu_window: Annotated[int, AtLeast(1)] = 100
     """Samples over which the mean and the peak of the GPU's use are taken."""
-    heartbeat_interval: Annotated[float, AtLeast(0)] = 30.0
+    heartbeat_interval: Annotated[float, AtLeast(0), Lasts("seconds")] = 30.0
     """Seconds between two lines of heartbeat.jsonl; 0 writes none."""
-    stall_timeout: Annotated[float, AtLeast(0)] = 300.0
+    stall_timeout: Annotated[float, AtLeast(0), Lasts("seconds")] = 300.0
     """Write the stacks of all threads after this many seconds without progress; 0 never does."""
     fail_on_stall: bool = False
     """End a run that made no progress for --stall-timeout seconds, with exit code 1."""
-    step_timeout: Annotated[float, Above(0)] = 15.0
+    step_timeout: Annotated[float, Above(0), Lasts("seconds")] = 15.0
     """A step of all lanes that takes longer than this many seconds is slow."""
     slow_step_trace_threshold: Annotated[int, AtLeast(0)] = 5
     """More slow steps than this within the window write the stacks of all threads; 0 never does."""
-    slow_step_trace_window: Annotated[float, Above(0)] = 120.0
+    slow_step_trace_window: Annotated[float, Above(0), Lasts("seconds")] = 120.0
     """Seconds in which slow steps are counted together."""
     hint_cooldown_updates: Annotated[int, AtLeast(0)] = 200
     """Updates before the same hint is given again; 0 gives no hints."""
-    alert_cooldown: Annotated[float, AtLeast(0)] = 600.0
+    alert_cooldown: Annotated[float, AtLeast(0), Lasts("seconds")] = 600.0
     """Seconds before the same alert is raised again; 0 raises no alerts."""
     alert_skipped: Annotated[int, AtLeast(0)] = 1
     """Alert if so many optimiser steps of an update were not finite; 0 never."""

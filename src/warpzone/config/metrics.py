@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from warpzone.config.bounds import AtLeast
+from warpzone.config.bounds import AtLeast, Lasts
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class MetricsConfig:
     """Also write the metrics for TensorBoard, to tensorboard/ in the run's folder."""
     wandb_project: str = ""
     """Also send the metrics to this project of Weights & Biases (WANDB_MODE=offline keeps them)."""
-    parquet_interval: Annotated[float, AtLeast(0)] = 60.0
+    parquet_interval: Annotated[float, AtLeast(0), Lasts("seconds")] = 60.0
     """Seconds between two writes of the Parquet files in metrics/; 0 never writes them."""
     episode_window: Annotated[int, AtLeast(1)] = 500
     """Episodes over which returns, quantiles and clear rate are taken."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from warpzone.config.bounds import Above, AtLeast, Refusal
+from warpzone.config.bounds import Above, AtLeast, Lasts, Refusal
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class ScaleConfig:
     """Ranks on each machine: processes that share lanes and learning, each on a GPU or cores."""
     nodes: Annotated[int, AtLeast(1)] = 1
     """Machines, each with --devices ranks; torchrun, SLURM or ssh start the command on each."""
-    rank_timeout: Annotated[float, Above(0)] = 120.0
+    rank_timeout: Annotated[float, Above(0), Lasts("seconds")] = 120.0
     """Seconds after which a rank that does not answer ends the run, and an actor is replaced."""
     actors: Annotated[int, AtLeast(0)] = 0
     """Ray actors that play the lanes beside the learner; 0: the learner plays them itself."""

@@ -58,6 +58,8 @@ def test_without_memory_a_command_ends_with_a_sentence(
     [
         ("--learning-rate", "--lr"),
         ("--learning_rate=0.1", "--lr"),
+        ("--learning-rte", "--lr"),
+        ("--total-timestep", "--max-steps"),
         ("--levels", "--stages"),
         ("--max-step", "--max-steps"),
         ("--rolout-steps", "--rollout-steps"),
@@ -76,6 +78,12 @@ def test_training_suggests_the_flag_that_was_meant(word: str, meant: str) -> Non
 def test_nothing_is_suggested_for_what_resembles_nothing() -> None:
     assert suggest.unknown("--frobnicate", {"--lr", "--stages"}) == "unknown flag --frobnicate"
     assert suggest.unknown("--learning-rate", {"--seed"}) == "unknown flag --learning-rate"
+    assert suggest.unknown("--learning-rte", {"--seed"}) == "unknown flag --learning-rte"
+
+
+def test_a_flag_of_its_own_goes_before_the_same_name_elsewhere() -> None:
+    assert suggest.suggestion("--stage", {"--stage", "--stages"}) == "--stage"
+    assert suggest.suggestion("--stags", {"--stages"}) == "--stages"
 
 
 @pytest.mark.parametrize("word", ["--stage=1-2", "--stages=1-2"])
