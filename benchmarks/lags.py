@@ -106,6 +106,7 @@ class Measured:
         return {
             "algo": self.algo,
             "lag": self.lag,
+            "anchored": self.lag > 0 and self.run.learner.algorithm.anchored,
             "seed": self.run.config.seed,
             "steps": self.run.global_step,
             "argmax": clears(outcomes, "argmax"),

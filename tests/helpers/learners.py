@@ -25,17 +25,23 @@ STATISTICS = {
 
 
 def compare(
-    config: TrainConfig, agent: Agent, rollouts: list[Rollout], progress: list[float]
+    config: TrainConfig,
+    agent: Agent,
+    rollouts: list[Rollout],
+    progress: list[float],
+    *,
+    behind: bool = False,
 ) -> None:
-    """Some updates of both learners, compared after each one."""
+    """Some updates of both learners, compared after each one. behind: the rollouts count as those
+    of older weights."""
     learner = Learner(config, agent, CPU)
     slow = ReferenceLearner(config, agent, learner.state_dict())
     moved = 0.0
     for index, (rollout, share) in enumerate(zip(rollouts, progress, strict=True)):
         for player in (agent, slow.agent):
             player.resample_noise(torch.Generator().manual_seed(index))
-        row = learner.update(rollout, share)
-        slow.update(rollout, share)
+        row = learner.update(rollout, share, behind=behind)
+        slow.update(rollout, share, behind=behind)
         assert row["learning_rate"] == pytest.approx(slow.rate, rel=1e-6)
         assert row["entropy_bonus"] == pytest.approx(slow.bonus, rel=1e-6)
         assert row["grad_norm"] == pytest.approx(slow.norm, rel=1e-3)

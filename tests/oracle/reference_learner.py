@@ -1,11 +1,12 @@
 """One whole update, as the papers write it: sums over single steps, one lane at a time.
 
 Schulman et al. 2017 (PPO), Mnih et al. 2016 (A2C), Espeholt et al. 2018 (V-trace), Schaul et al.
-2016 and Kapturowski et al. 2019 (prioritised replay with burn-in), Loshchilov and Hutter 2019
-(AdamW). Nothing here is batched, accumulated, recorded or fused; returns are those of
-`reference_returns`. The network is the one under test, asked for one lane at a time: its layers
-have oracles of their own. Random numbers come from the streams of the learner under test: a
-permutation for each pass, two shifts and a brightness for each picture, one number for each draw.
+2016 and Kapturowski et al. 2019 (prioritised replay with burn-in), Hilton et al. 2022 (a surrogate
+measured from another policy than the one that played), Loshchilov and Hutter 2019 (AdamW). Nothing
+here is batched, accumulated, recorded or fused; returns are those of `reference_returns`. The
+network is the one under test, asked for one lane at a time: its layers have oracles of their own.
+Random numbers come from the streams of the learner under test: a permutation for each pass, two
+shifts and a brightness for each picture, one number for each draw.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import reference_returns
 import torch
 from numpy.typing import NDArray
 from reference_losses import AdamW, Losses, Sample, learning_rate, losses
+from reference_pictures import Change, observation
 from torch import Tensor
 
 from warpzone.collect.streams import stream_seed
@@ -40,31 +42,6 @@ class Segment:
 
     rollout: Rollout
     weight: float
-
-
-@dataclass(frozen=True)
-class Change:
-    """A shift of a picture by whole pixels, edges repeated, and a factor on its brightness."""
-
-    down: int
-    right: int
-    bright: np.float32
-    #: Pictures one below the other, each moved by itself.
-    colors: int = 1
-
-    def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """[frames, rows, columns]"""
-        parts = np.split(pictures, self.colors, 1)
-        return np.concatenate([self._changed(part) for part in parts], 1)
-
-    def _changed(self, pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        height, width = pictures.shape[1:]
-        reach = max(abs(self.down), abs(self.right))
-        wide = np.pad(pictures, ((0, 0), (reach, reach), (reach, reach)), mode="edge")
-        top, left = reach + self.down, reach + self.right
-        moved = wide[:, top : top + height, left : left + width]
-        changed: NDArray[np.uint8] = np.round(np.clip(moved * self.bright, 0, 255)).astype(np.uint8)
-        return changed
 
 
 class ReferenceLearner:
@@ -90,8 +67,10 @@ class ReferenceLearner:
         self.replayed: list[Losses] = []
 
     # --- one update -----------------------------------------------------------------------------
-    def update(self, rollout: Rollout, progress: float) -> None:
+    def update(self, rollout: Rollout, progress: float, *, behind: bool = False) -> None:
+        """behind: the rollout is of older weights than those at the beginning of the update."""
         config = self.config
+        proximal = self._proximal(rollout) if behind and config.algo == "appo" else None
         self.rate = learning_rate(config, progress)
         self.bonus = (1 - progress) * config.entropy + progress * config.entropy_final
         self.seen, self.replayed = [], []
@@ -110,7 +89,7 @@ class ReferenceLearner:
                     if not whole_lanes:
                         samples += self._steps(rollout, piece, advantages, targets)
                     elif config.algo in ("vtrace", "appo"):
-                        samples += self._vtrace(rollout, piece, [1.0] * len(piece))[0]
+                        samples += self._vtrace(rollout, piece, [1.0] * len(piece), proximal)[0]
                     else:
                         samples += self._lanes(rollout, piece, advantages, targets)
                 found = losses(samples, config, self.bonus)
@@ -194,8 +173,23 @@ class ReferenceLearner:
             ]
         return samples
 
+    @torch.no_grad()
+    def _proximal(self, rollout: Rollout) -> Floats:
+        """log pi(a|x) of the present weights, [T, B], of pictures as they are."""
+        columns = []
+        for lane in range(rollout.lanes):
+            seen = [observation(rollout, t, lane) for t in range(rollout.length)]
+            logits = self._network(rollout, lane, torch.from_numpy(np.stack(seen)))[0]
+            pi, chosen = logits.double().log_softmax(-1), rollout.actions[:, lane].tolist()
+            columns.append([float(pi[t, action]) for t, action in enumerate(chosen)])
+        return np.array(columns).T
+
     def _vtrace(
-        self, rollout: Rollout, piece: list[int], weights: list[float]
+        self,
+        rollout: Rollout,
+        piece: list[int],
+        weights: list[float],
+        proximal: Floats | None = None,
     ) -> tuple[list[Sample], list[float]]:
         """Whole lanes with the values of the present network; the samples, and the priorities that
         their errors make."""
@@ -229,6 +223,7 @@ class ReferenceLearner:
                     rollout, t, lane, logits[t], values[t], advantages[:, None], targets[:, None], 0
                 )
                 made.weight = weight
+                made.proximal = None if proximal is None else float(proximal[t, lane])
                 samples.append(made)
             errors = np.abs(targets - now[:-1])
             priorities.append(float(ETA * errors.max() + (1 - ETA) * errors.mean()))
@@ -345,14 +340,6 @@ class ReferenceLearner:
             if name != "state"
         }
         return Rollout(**rest, state=state)
-
-
-def observation(rollout: Rollout, t: int, lane: int) -> NDArray[np.uint8]:
-    """The stack that step t saw, oldest frame first; before an episode's first frame there is
-    that frame."""
-    age, newest = int(rollout.age[t, lane]), t + rollout.stack - 1
-    rows = [newest - min(back, age) for back in reversed(range(rollout.stack))]
-    return np.stack([rollout.frames[row, lane].numpy() for row in rows])
 
 
 def lane_of(rollout: Rollout, lane: int) -> reference_returns.Lane:

@@ -34,6 +34,9 @@ class Sample:
     weight: float = 1.0
     #: Whether the policy imitates the action.
     shown: bool = False
+    #: log pi(a|x) of the weights at the beginning of the update, if the surrogate is measured from
+    #: them and not from the policy that acted.
+    proximal: float | None = None
 
     @property
     def log_pi(self) -> Tensor:
@@ -69,13 +72,19 @@ def losses(samples: list[Sample], config: TrainConfig, bonus: float) -> Losses:
     gains, kls, outside = [], [], []
     for sample in free:
         advantage = (sample.advantage - shift) / scale
-        ratio = (sample.log_pi - sample.mu).exp()
+        near, weight = sample.mu, sample.weight
+        if sample.proximal is not None:
+            # Hilton et al. 2022, equation 3, with V-trace's limit on the weight of a step:
+            # (pi_prox / mu) min(pi / pi_prox A, clip(pi / pi_prox) A).
+            near = sample.proximal
+            weight *= min(config.rho_clip, math.exp(near - sample.mu))
+        ratio = (sample.log_pi - near).exp()
         if config.algo in ("ppo", "appo"):
-            near = ratio.clamp(1 - config.clip, 1 + config.clip)
-            gain = torch.minimum(ratio * advantage, near * advantage)
+            clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
+            gain = torch.minimum(ratio * advantage, clipped * advantage)
         else:
             gain = sample.log_pi * advantage
-        gains.append(sample.weight * gain)
+        gains.append(weight * gain)
         moved = float(ratio.detach())
         kls.append(moved - 1 - math.log(moved))
         outside.append(config.algo in ("ppo", "appo") and abs(moved - 1) > config.clip)

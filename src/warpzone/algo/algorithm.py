@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from torch import Tensor
 
@@ -55,6 +55,9 @@ class Batch(NamedTuple):
     steps: Steps | None = None
     #: float32 [B]: importance weights of replayed lanes.
     weights: Tensor | None = None
+    #: log-probability with the weights at the beginning of the update; None if the algorithm does
+    #: not ask for it, or if these weights played.
+    proximal: Tensor | None = None
     #: None: the minibatch is an optimiser step of its own.
     whole: Whole | None = None
 
@@ -94,6 +97,8 @@ class Algorithm(ABC):
     stands in `config.algorithm.NEEDS`."""
 
     config: AlgorithmConfig
+    #: Whether it needs `Batch.proximal` of rollouts that older weights played.
+    anchored: ClassVar[bool] = False
 
     def prepare(self, rollout: Rollout) -> Returns | None:
         """Once for each rollout, from what the network that played said: what every pass over it

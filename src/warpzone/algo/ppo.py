@@ -18,16 +18,22 @@ class Ppo(Algorithm):
         """GAE of the values that were seen while playing; all passes use the same."""
         return gae(steps_of(rollout), gamma=self.config.gamma, lam=self.config.gae_lambda)
 
+    def near(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """The log-probabilities from which the surrogate's ratio is measured, and how much each
+        step weighs."""
+        return batch.old_log_prob, batch.weights
+
     def loss(self, batch: Batch, entropy_bonus: Tensor) -> Losses:
         """The clipped surrogate, with value loss and entropy bonus."""
         targets, advantages = self.learned(batch)
+        near, weights = self.near(batch)
         policy = ppo_loss(
             batch.log_prob,
-            batch.old_log_prob,
+            near,
             advantages,
             clip=self.config.clip,
             mask=batch.free,
-            weights=batch.weights,
+            weights=weights,
             count=batch.all_free,
         )
         return self.combined(batch, policy, targets, entropy_bonus)

@@ -109,16 +109,18 @@ class LaneBatches:
         rollout: Rollout,
         returns: Returns | None,
         *,
+        proximal: Tensor | None = None,
         weights: Tensor | None = None,
         burn_in: int = 0,
         warmed_up: Callable[[Rollout], Rollout] | None = None,
     ) -> None:
-        """Of replayed lanes: their importance weights, the first steps that are not learned from,
-        and what gives lanes without these steps."""
+        """proximal: [T, B], for `Batch.proximal`. Of replayed lanes: their importance weights, the
+        first steps that are not learned from, and what gives lanes without these steps."""
         self.total = rollout.lanes
         self._network = network
         self._rollout = rollout
         self._returns = returns
+        self._proximal = proximal
         self._weights = weights
         self._burn_in = burn_in
         self._warmed_up = warmed_up
@@ -147,4 +149,5 @@ class LaneBatches:
             returns=self.returns(index),
             steps=steps_of(part)._replace(values=values.detach(), last_value=last.detach()),
             weights=None if self._weights is None else self._weights[index],
+            proximal=None if self._proximal is None else self._proximal[:, index],
         )

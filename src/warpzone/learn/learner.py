@@ -116,8 +116,11 @@ class Learner:
         self._steps = OptimiserSteps(self.updater, counters, enabled=self._graphs)
 
     # --- one update -----------------------------------------------------------------------------
-    def update(self, rollout: Rollout, progress: float) -> dict[str, float]:
-        """Learns from a rollout; `progress` is the share of the run that is done."""
+    def update(
+        self, rollout: Rollout, progress: float, *, behind: bool = False
+    ) -> dict[str, float]:
+        """Learns from a rollout; `progress` is the share of the run that is done. behind: older
+        weights than the present ones played it."""
         self.pulse.enter("learn")
         rate = self.learning_rate(progress) * self.adaptive.lr_scale
         bonus = self.entropy(progress) * self.adaptive.entropy_scale
@@ -126,7 +129,7 @@ class Learner:
         self._stop.zero_()
         self.sums.zero_()
         self._replayed_sums.zero_()
-        self._learn(rollout)
+        self._learn(rollout, behind)
         if self.replaying is not None:
             self._replay(self.replaying, rollout, progress)
         if self.ema is not None:
@@ -185,42 +188,62 @@ class Learner:
                 self.ema.load_state_dict(state["ema"])
 
     # --- passes over a rollout ------------------------------------------------------------------
-    def _learn(self, rollout: Rollout) -> None:
+    def _learn(self, rollout: Rollout, behind: bool) -> None:
         rollout = self._held(rollout) if self._graphs else rollout
         returns = self.algorithm.prepare(rollout)
         if returns is not None and self._graphs:
             self._rows.put(returns._asdict())
             returns = Returns(*(self._rows[name] for name in Returns._fields))
-        kind = LaneBatches if self.config.whole_lanes else StepBatches
-        batches = kind(self.network, rollout, returns)
+        # Recorded steps with it are others than those without it.
+        name, batches = "", self._batches(rollout, returns)
+        if behind and self.algorithm.anchored:
+            name, batches = "anchored", self._anchored(rollout, batches)
         if self._together is not None:
-            self._learn_together(self._together, rollout, batches)
+            self._learn_together(self._together, rollout, batches, name)
             return
 
         def step() -> None:
             self._optimise(batches, torch.split(self._index, self._piece), self.sums)
 
-        self._pass_over(rollout, batches.total, step)
+        self._pass_over(rollout, batches.total, step, name)
 
-    def _learn_together(self, together: Together, rollout: Rollout, batches: Batches) -> None:
+    def _batches(self, rollout: Rollout, returns: Returns | None) -> Batches:
+        kind = LaneBatches if self.config.whole_lanes else StepBatches
+        return kind(self.network, rollout, returns)
+
+    @torch.no_grad()
+    def _anchored(self, rollout: Rollout, batches: Batches) -> Batches:
+        """The same batches, that know how likely the present weights make what was played. Nothing
+        is augmented for that: the policy that played saw the pictures as they are."""
+        lanes = torch.arange(rollout.lanes, device=self.device)
+        parts = [batches.batch(index).log_prob for index in torch.split(lanes, self._piece)]
+        proximal = torch.cat(parts, 1)
+        if self._graphs:
+            self._rows.put({"proximal": proximal})
+            proximal = self._rows["proximal"]
+        return LaneBatches(self.network, rollout, batches.returns(lanes), proximal=proximal)
+
+    def _learn_together(
+        self, together: Together, rollout: Rollout, batches: Batches, name: str
+    ) -> None:
         """The same with other ranks, which each have a share of every minibatch."""
         step = together.step(batches, rollout.length if self.config.whole_lanes else 1)
         for order in self._passes(together.shares.total(batches.total)):
             for index in torch.split(order, together.piece * self.config.grad_accum):
                 step.take(index)
-                self._steps.run(rollout.frames, step.survey, "survey")
+                self._steps.run(rollout.frames, step.survey, f"survey{name}")
                 self._ranks.sum(together.counts)
-                self._steps.run(rollout.frames, step.differentiate, "differentiate")
+                self._steps.run(rollout.frames, step.differentiate, f"differentiate{name}")
                 self._ranks.sum(together.bucket.flat)
                 self._steps.run(rollout.frames, step.apply, "apply")
 
-    def _pass_over(self, rollout: Rollout, total: int, step: Callable[[], None]) -> None:
+    def _pass_over(self, rollout: Rollout, total: int, step: Callable[[], None], name: str) -> None:
         """Optimiser steps over all `total` parts of a rollout, in a new order each time."""
         for order in self._passes(total):
             for index in torch.split(order, len(self._index)):
                 self._index.copy_(index)
                 self._augment(torch.split(self._index, self._piece))
-                self._steps.run(rollout.frames, step)
+                self._steps.run(rollout.frames, step, name)
 
     def _passes(self, total: int) -> Iterator[Tensor]:
         """The orders of passes over `total` parts, until the policy has moved far enough."""

@@ -183,7 +183,8 @@ class Run:
         collected = collect()
         times.mark()
         self.learner.adaptive.observe(collected.summary)
-        losses = self.learner.update(collected.rollout, self.budget.progress)
+        behind = collected.version < self.global_update
+        losses = self.learner.update(collected.rollout, self.budget.progress, behind=behind)
         times.mark()
         self.budget.count_update()
         self.between = not self.driver.ahead

@@ -59,6 +59,42 @@ def test_with_the_policy_that_played_all_learn_the_same(
     torch.testing.assert_close(losses.errors, expected.errors, rtol=1e-4, atol=1e-5)
 
 
+def gradient_of_an_old_rollout(
+    name: str, played: tuple[TrainConfig, Agent, Rollout], *, anchored: bool
+) -> tuple[Losses, list[float]]:
+    """As `learned`, of a rollout whose policy was far from the one that learns."""
+    config, agent, rollout = played
+    config = config.replace(rho_clip=0.8, clip=0.1)
+    random = torch.Generator().manual_seed(1)
+    shift = torch.randn(rollout.log_prob.shape, generator=random)
+    rollout = rollout._replace(log_prob=rollout.log_prob + shift)
+    algorithm = ALGORITHMS[name](config)
+    batches = LaneBatches(Network(config, agent, CPU), rollout, None)
+    batch = batches.batch(torch.arange(rollout.lanes))
+    if anchored:
+        batch = batch._replace(proximal=batch.log_prob.detach())
+    losses = algorithm.loss(batch, torch.tensor(0.01))
+    agent.zero_grad()
+    losses.total.backward()  # type: ignore[no-untyped-call]
+    gradients = [part.grad.flatten() for part in agent.parameters() if part.grad is not None]
+    return losses, torch.cat(gradients).tolist()
+
+
+def test_the_first_step_from_an_old_rollout_is_that_of_vtrace(
+    played: tuple[TrainConfig, Agent, Rollout],
+) -> None:
+    """Measured from the policy that learns nothing is clipped yet, and V-trace's weights are left.
+    Measured from the one that played most is."""
+    _, expected = gradient_of_an_old_rollout("vtrace", played, anchored=False)
+    losses, gradient = gradient_of_an_old_rollout("appo", played, anchored=True)
+    assert gradient == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    assert float(losses.clip_fraction) == 0.0
+    assert float(losses.approx_kl) == 0.0
+    losses, gradient = gradient_of_an_old_rollout("appo", played, anchored=False)
+    assert float(losses.clip_fraction) > 0.5
+    assert gradient != pytest.approx(expected, rel=1e-1, abs=1e-4)
+
+
 def test_only_the_total_has_a_gradient(played: tuple[TrainConfig, Agent, Rollout]) -> None:
     for name in ALGORITHMS:
         losses, _ = learned(name, played)

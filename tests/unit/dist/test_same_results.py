@@ -67,6 +67,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "normalize_advantages": True,
         "augment_shift": 2,
     },
+    "behind": {"algo": "appo", "epochs": 2, "overlap_collect": True, "minibatch": 8},
     "overlap": {"overlap_collect": True, "curriculum": "progress", "stages": "1-1,1-2"},
 }
 

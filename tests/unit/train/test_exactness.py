@@ -194,10 +194,10 @@ def test_a_failure_in_the_middle_of_an_update(tmp_path: Path) -> None:
 
     real = run.learner.update
 
-    def fails(rollout: Any, done: float) -> dict[str, float]:
+    def fails(rollout: Any, done: float, **others: Any) -> dict[str, float]:
         if run.global_update == 2:
             raise RuntimeError("the learner broke")
-        return real(rollout, done)
+        return real(rollout, done, **others)
 
     run.learner.update = fails  # type: ignore[method-assign, assignment]
     with pytest.raises(RuntimeError, match="the learner broke"):
@@ -215,11 +215,11 @@ def test_a_failure_in_the_middle_of_an_update(tmp_path: Path) -> None:
 def test_weights_that_are_not_numbers_are_not_saved(tmp_path: Path) -> None:
     run = Run(config(tmp_path, checkpoint_interval=1))
 
-    def fails(*_: Any) -> dict[str, float]:
+    def fails(*_: Any, **__: Any) -> dict[str, float]:
         next(run.agent.parameters()).data.fill_(float("nan"))
         raise RuntimeError("the learner broke")
 
-    run.learner.update = fails  # type: ignore[method-assign, assignment]
+    run.learner.update = fails  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="the learner broke"):
         run.train(Recorder())  # type: ignore[arg-type]
     assert run.saver.checkpoints.stems() == []

@@ -11,6 +11,7 @@ from tiny_runs import Recorder, learn, same, tiny
 
 from warpzone.collect.lanes import LaneGroup
 from warpzone.config import ConfigError
+from warpzone.learn.learner import Learner
 from warpzone.observers.make import make_observers
 from warpzone.run.lock import RunLock
 from warpzone.run.resume import find_start
@@ -74,6 +75,22 @@ def test_overlap_lags_by_one_update(tmp_path: Path) -> None:
     _, serial = learn(tmp_path / "serial", max_steps=3 * 32)
     assert [row["policy_lag"] for row in serial.rows] == [0, 0, 0]
     assert threads() == []
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_the_learner_knows_whether_older_weights_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overlap: bool
+) -> None:
+    told: list[bool] = []
+    update = Learner.update
+
+    def noted(self: Learner, *words: Any, behind: bool) -> dict[str, float]:
+        told.append(behind)
+        return update(self, *words, behind=behind)
+
+    monkeypatch.setattr(Learner, "update", noted)
+    learn(tmp_path, max_steps=4 * 32, algo="appo", overlap_collect=overlap)
+    assert told == [False, overlap, overlap, overlap]
 
 
 def test_overlapped_policy_stays_still_while_it_plays(tmp_path: Path) -> None:
