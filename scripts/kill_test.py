@@ -1,10 +1,15 @@
 """Kills a training run again and again, at random moments and often in the middle of a checkpoint,
 and resumes it each time. At the end nothing may be lost, torn or there twice, and the weights and
 everything else in the last checkpoint (optimiser, games, archive, replay, random numbers) must be
-those of a run that was not killed. Prints the result as JSON; exit code 1 if anything is wrong.
+those of a run that was not killed. Whatever a life resumes from must be what the checkpoint holds.
+Prints the result as JSON; exit code 1 if anything is wrong.
 
 Each life is `warpzone train` in a process of its own, forked from this one after the imports, which
-would take longer than the life itself."""
+would take longer than the life itself.
+
+`--device cuda` records CUDA graphs and uses CUDA's deterministic kernels. What they leave open is
+measured by two runs that are not killed: if these are the same bit for bit, the killed one must be
+too; else its weights may differ from theirs by a few times what theirs differ by."""
 
 from __future__ import annotations
 
@@ -17,18 +22,26 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import torch._dynamo  # The optimiser wants it, and it takes seconds.
+from killing.comparing import (
+    FACTOR,
+    check_restores,
+    compare,
+    identical,
+    judge_beside,
+    whole_rows,
+)
+from killing.lives import BrokenError, Life, seed_generators
+from killing.settings import INTERVAL, KINDS, settings_of
 
 from warpzone.bench.machine import describe
 from warpzone.cli.main import main as main_of_warpzone
 from warpzone.config import TrainConfig
-from warpzone.eval.weights import find_agent
 from warpzone.observers.make import make_observers  # noqa: F401 (imported before the forks)
 from warpzone.observers.observer import Observer
 from warpzone.run.checkpoints import Checkpoints
@@ -38,96 +51,21 @@ from warpzone.run.sidecar import read_sidecar
 from warpzone.train.estimate import count_memory
 from warpzone.train.loop import Run
 
-#: One update takes a few hundredths of a second, and each is followed by a checkpoint.
-INTERVAL = 1
-SETTINGS: dict[str, Any] = {
-    "num_envs": 4,
-    "groups": 2,
-    "num_threads": 1,
-    "rollout_steps": 8,
-    "minibatch": 16,
-    "epochs": 1,
-    "size": 36,
-    "encoder_width": 0.125,
-    "hidden_size": 16,
-    "stagnation_limit": 20,
-    "max_steps": 32 * 100_000,
-    "device": "cpu",
-    "checkpoint_interval": INTERVAL,
-    "keep_every": 0,
-    "wall_lanes": 0,
+#: CUDA must not be touched before a fork, not even by the question whether there is any; and its
+#: libraries must not choose by what else the GPU does.
+CUDA_ENVIRONMENT = {
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
-#: What a checkpoint holds beside weights, optimiser and games.
-STATEFUL: dict[str, Any] = {
-    "algo": "vtrace",
-    "stages": "1-1,1-2,4-1",
-    "curriculum": "progress",
-    "archive_share": 0.5,
-    "archive_explore": 0.3,
-    "archive_size": 32,
-    "memory": "lstm",
-    "per": True,
-    "per_segments": 4,
-    "per_memory_gb": 0.001,
-}
-KINDS = {"plain": SETTINGS, "stateful": {**SETTINGS, **STATEFUL}}
-#: What a checkpoint holds about clocks, and about who observed the run.
-CLOCKS = ("seconds", "observers")
 #: One life in this many ends before it has made its first update.
 EARLY = 6
-#: Seconds after the first update within which a life ends.
+#: Seconds after the first update within which a life ends; on CUDA longer, if so many updates take
+#: longer there.
 LATEST_KILL = 0.6
+UPDATES_OF_A_LIFE = 12
 PATIENCE = 120.0
-
-
-class BrokenError(Exception):
-    """What must not happen."""
-
-
-def seed_generators() -> None:
-    """A fork seeds Python's own generator anew. Nothing in training draws from it, but it is part
-    of a checkpoint, and so is to be the same in both runs."""
-    random.seed(1)
-    np.random.seed(1)
-
-
-class Life:
-    """A process that trains."""
-
-    def __init__(self, words: list[str], log: Path) -> None:
-        self.code: int | None = None
-        self.pid = os.fork()
-        if self.pid == 0:
-            code = 70
-            try:
-                handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-                os.dup2(handle, 1)
-                os.dup2(handle, 2)
-                sys.argv = ["warpzone", *words]
-                seed_generators()
-                code = main_of_warpzone(words)
-                sys.stdout.flush()
-                sys.stderr.flush()
-            except BaseException:  # As the interpreter would.
-                traceback.print_exc()
-                raise
-            finally:
-                os._exit(code)
-
-    def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it lives."""
-        if self.code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.code = os.waitstatus_to_exitcode(status)
-        return self.code
-
-    def end(self, number: signal.Signals) -> int:
-        """Sends a signal and waits for the end."""
-        if self.code is None:
-            os.kill(self.pid, number)
-            self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self.code
+#: Kills between two lines about how far it is.
+NEWS = 10
 
 
 class Victim:
@@ -142,6 +80,12 @@ class Victim:
         self.interval = INTERVAL
         self.chance = random.Random(seed)
         self.startup = 1.0
+        #: Seconds after the first update of a life within which it ends.
+        self.span = LATEST_KILL
+        #: Seconds of all lives after their first updates.
+        self.lived = 0.0
+        #: Where lives write down what they resumed from, if they are to check it.
+        self.resumed: Path | None = None
         self.newest = 0
         self.inside = 0
         self.early = 0
@@ -152,7 +96,33 @@ class Victim:
             flag = "--" + name.replace("_", "-")
             words += [flag] if value is True else [flag, str(value)]
         words += ["--runs-dir", str(self.runs), "--run-name", "victim", "--resume", "auto"]
-        return Life(words, self.log)
+
+        def train() -> int:
+            sys.argv = ["warpzone", *words]
+            if self.resumed is not None:
+                check_restores(self.resumed)
+            return main_of_warpzone(words)
+
+        return Life(train, self.log)
+
+    def measure(self) -> None:
+        """One life, to learn how long starts and updates take; then a kill."""
+        began = time.monotonic()
+        process = self.start()
+        self.wait_for_rows(process, 1)
+        self.startup = time.monotonic() - began
+        self.wait_for_rows(process, 1 + UPDATES_OF_A_LIFE)
+        self.lived = time.monotonic() - began - self.startup
+        self.span = max(LATEST_KILL, self.lived)
+        process.end(signal.SIGKILL)
+
+    def wait_for_rows(self, process: Life, count: int) -> None:
+        until = time.monotonic() + PATIENCE
+        while len(whole_rows(self.metrics)) < count:
+            if time.monotonic() > until:
+                process.end(signal.SIGKILL)
+                raise BrokenError("a life made no update: " + self.last_words())
+            self.wait(process, 0.02)
 
     def life(self, early: bool) -> None:
         """From a start to a kill."""
@@ -169,7 +139,9 @@ class Victim:
                     raise BrokenError("a life made no update: " + self.last_words())
                 self.wait(process, 0.02)
             self.startup = 0.7 * self.startup + 0.3 * (time.monotonic() - began)
-            self.wait(process, self.chance.uniform(0.0, LATEST_KILL))
+            seconds = self.chance.uniform(0.0, self.span)
+            self.lived += seconds
+            self.wait(process, seconds)
         process.end(signal.SIGKILL)
 
     def wait(self, process: Life, seconds: float) -> None:
@@ -184,7 +156,8 @@ class Victim:
         return self.log.read_text(errors="replace")[-600:]
 
     def examine(self) -> None:
-        """After a kill: the latest is readable, and not more than an interval is lost."""
+        """After a kill: the latest is readable, not more than an interval is lost, and what the
+        life resumed from was the checkpoint."""
         checkpoints = Checkpoints(self.folder / "checkpoints")
         updates = [row["update"] for row in whole_rows(self.metrics)]
         if updates != list(range(1, len(updates) + 1)):
@@ -200,11 +173,17 @@ class Victim:
         if newest < max(self.newest, len(updates) - self.interval):
             raise BrokenError(f"{len(updates)} updates were made, and the latest is of {newest}")
         self.newest = newest
+        for row in self.resumptions():
+            if row["differing"] or row["notes"]:
+                raise BrokenError(f"it did not resume from what the checkpoint holds: {row}")
         stems = checkpoints.stems()
         half = any(TEMPORARY.fullmatch(path.name) for path in checkpoints.folder.glob(".*"))
         named = stems and latest and read_sidecar(latest[0]).stem == stems[0]
         whole = stems and (checkpoints.folder / f"{stems[0]}.json").is_file()
         self.inside += bool(half or (stems and not (named and whole)))
+
+    def resumptions(self) -> list[dict[str, Any]]:
+        return whole_rows(self.resumed) if self.resumed is not None else []
 
     def finish(self) -> int:
         """A last process that ends cleanly, when there is an episode to compare; returns its
@@ -222,15 +201,7 @@ class Victim:
         return len(whole_rows(self.metrics))
 
 
-def whole_rows(path: Path) -> list[dict[str, Any]]:
-    """Rows of a file; only the last line may be torn, and only until the next start."""
-    if not path.is_file():
-        return []
-    lines = path.read_text().split("\n")
-    return [json.loads(line) for line in lines[:-1]]
-
-
-def straight(runs: Path, updates: int) -> Path:
+def straight(runs: Path, updates: int, name: str = "straight") -> Path:
     """The same run without any kill."""
 
     class Enough(Observer):
@@ -243,7 +214,7 @@ def straight(runs: Path, updates: int) -> Path:
         def say(self, text: str) -> None: ...
 
     seed_generators()
-    config = load_config(runs / "victim").replace(run_name="straight", checkpoint_interval=0)
+    config = load_config(runs / "victim").replace(run_name=name, checkpoint_interval=0)
     run = Run(config, [Enough()])
     run.learn(Silent())  # type: ignore[arg-type]
     run.save()
@@ -251,94 +222,97 @@ def straight(runs: Path, updates: int) -> Path:
     return run.folder.path
 
 
-def same(first: Any, second: Any) -> bool:
-    """Whether two parts of a checkpoint are one, bit for bit."""
-    if type(first) is not type(second):
-        return False
-    if isinstance(first, torch.Tensor):
-        alike = first.dtype == second.dtype and first.shape == second.shape
-        return alike and bool(first.numpy().tobytes() == second.numpy().tobytes())
-    if isinstance(first, dict):
-        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
-    if isinstance(first, list | tuple):
-        pairs = zip(first, second, strict=False)
-        return len(first) == len(second) and all(same(a, b) for a, b in pairs)
-    return bool(first == second)
+def unkilled(runs: Path, updates: int, names: list[str], patience: float) -> list[Path]:
+    """The same run without any kill, so many times at once, each in a process of its own."""
+    log = runs / "unkilled.log"
+
+    def work(name: str) -> Callable[[], int]:
+        return lambda: int(not straight(runs, updates, name).is_dir())
+
+    lives = [Life(work(name), log) for name in names]
+    until = time.monotonic() + patience
+    while any(life.poll() is None for life in lives) and time.monotonic() < until:
+        time.sleep(0.05)
+    if codes := [code for life in lives if (code := life.end(signal.SIGKILL))]:
+        raise BrokenError(f"an unkilled run ended with {codes[0]}: {log.read_text()[-600:]}")
+    return [runs / name for name in names]
 
 
-def contents(state: dict[str, Any]) -> dict[str, int]:
-    """How much of what makes a run stateful there was to lose."""
-    guide, replay = state["collector"]["guide"], state["replay"]
-    return {
-        "moments_in_the_archive": len(guide["archive"]["numbers"]),
-        "starts_from_the_archive": sum(moment[2] for moment in guide["archive"]["numbers"]),
-        "stages_of_the_curriculum": len(guide["curriculum"]["episodes"]),
-        "segments_in_the_replay": len(replay["storage"]["serials"]) if replay else 0,
-        "samples_of_the_replay": replay["samples"] if replay else 0,
-    }
+def judge(victim: Victim, updates: int, patience: float, device: str) -> dict[str, Any]:
+    """The killed run beside unkilled ones."""
+    cuda = device == "cuda"
+    names = ["straight", "again"] if cuda else ["straight"]
+    folders = unkilled(victim.runs, updates, names, patience)
+    found = compare(victim.folder, folders[0])
+    if not cuda:
+        return found | {"ok": identical(found)}
+    allowed = compare(folders[1], folders[0])
+    judged = {"ok": judge_beside(found, allowed), "unkilled_runs_are_identical": identical(allowed)}
+    return {**found, **judged, "factor": FACTOR, "two_unkilled_runs": allowed}
 
 
-def compare(killed: Path, untouched: Path) -> dict[str, Any]:
-    """The last checkpoints bit for bit, and what was written down of episodes."""
-    stems = [Checkpoints(folder / "checkpoints").stems()[0] for folder in (killed, untouched)]
-    agents = [
-        find_agent(folder / "checkpoints" / stem).agent.state_dict()
-        for folder, stem in zip((killed, untouched), stems, strict=True)
-    ]
-    states = [
-        Checkpoints(folder / "checkpoints").open(stem).read_state()
-        for folder, stem in zip((killed, untouched), stems, strict=True)
-    ]
-    differing = [
-        name
-        for name in states[0]
-        if name not in CLOCKS and not same(states[0][name], states[1][name])
-    ]
-    names = ("global_step", "lane", "episode_return", "steps", "furthest_x")
-    episodes = [
-        [[row[name] for name in names] for row in whole_rows(folder / "episodes.jsonl")]
-        for folder in (killed, untouched)
-    ]
-    return {
-        "same_update": stems[0] == stems[1],
-        "same_weights": all(torch.equal(agents[0][name], agents[1][name]) for name in agents[0]),
-        "same_state": not differing,
-        "same_episodes": episodes[0] == episodes[1] and bool(episodes[0]),
-        "parts_of_the_state": sorted(states[0].keys() - set(CLOCKS)),
-        "differing_parts": differing,
-        "at_the_end": contents(states[0]),
-    }
-
-
-def run(kills: int, seed: int, kind: str, runs: Path) -> dict[str, Any]:
+def run(
+    kills: int, seed: int, kind: str, runs: Path, device: str = "cpu", minutes: float = 0.0
+) -> dict[str, Any]:
+    """minutes: about so many in all, with fewer kills if need be; 0 is no limit."""
     torch.set_num_threads(1)
     os.environ["MARIO_ALLOW_CPU_AUTO"] = "1"
     os.environ.pop("RUN_NAME", None)
-    settings = KINDS[kind]
-    count_memory(TrainConfig(**settings))  # Loads what it needs of PyTorch, before the forks.
+    settings = settings_of(kind, device)
+    # Loads what it needs of PyTorch, before the forks.
+    count_memory(TrainConfig(**{**settings, "device": "cpu"}))
     victim = Victim(runs, seed, settings)
+    victim.resumed = runs / "resumed.jsonl"
     began = time.monotonic()
-    result: dict[str, Any] = {"kills": 0, "seed": seed, "kind": kind}
+    result: dict[str, Any] = {"kills": 0, "seed": seed, "kind": kind, "device": device}
+
+    def rest() -> float:
+        """Seconds for what comes after the last kill: an end, and all updates again."""
+        return 3 * victim.startup + 2 * victim.lived
+
     try:
-        for number in range(kills):
-            victim.life(early=number % EARLY == EARLY - 1)
+        if device == "cuda":
+            victim.measure()
             victim.examine()
-            result["kills"] = number + 1
+            result["kills"] = 1
+        while result["kills"] < kills:
+            if minutes and time.monotonic() - began + rest() > 60 * minutes:
+                break
+            victim.life(early=result["kills"] % EARLY == EARLY - 1)
+            victim.examine()
+            result["kills"] += 1
+            if result["kills"] % NEWS == 0:
+                news = f"[kill-test] {result['kills']} kills, {victim.newest} updates, "
+                news += f"{victim.inside} inside checkpoint writes, a start takes "
+                news += f"{victim.startup:.1f} s; {time.monotonic() - began:.0f} s"
+                print(news, file=sys.stderr, flush=True)
         updates = victim.finish()
         victim.examine()
-        result |= {"updates": updates, **compare(victim.folder, straight(runs, updates))}
-        result["ok"] = all(value for name, value in result.items() if name.startswith("same_"))
+        result |= {"updates": updates, **judge(victim, updates, PATIENCE + 2 * rest(), device)}
     except BrokenError as broken:
         result |= {"ok": False, "broken": str(broken)}
     words = f"scripts/kill_test.py --kind {kind} --kills {kills} --seed {seed}"
+    if device != "cpu":
+        words += f" --device {device}"
+    if minutes:
+        words += f" --minutes {minutes:g}"
     return result | {
         "settings": settings,
         "kills_inside_checkpoint_writes": victim.inside,
         "kills_before_the_first_update": victim.early,
+        "resumed_with_what_the_checkpoint_holds": len(victim.resumptions()),
+        "seconds_of_a_start": round(victim.startup, 2),
         "seconds": round(time.monotonic() - began, 1),
         "command": words,
         "machine": describe(),
     }
+
+
+def with_cuda() -> None:
+    """Starts this script again with what PyTorch and CUDA read when they are loaded."""
+    if any(os.environ.get(name) != value for name, value in CUDA_ENVIRONMENT.items()):
+        environment = {**os.environ, **CUDA_ENVIRONMENT}
+        os.execve(sys.executable, [sys.executable, *sys.argv], environment)
 
 
 def main() -> int:
@@ -348,18 +322,25 @@ def main() -> int:
     parser.add_argument(
         "--kind", choices=KINDS, default="stateful", help="PPO alone, or archive, replay … as well"
     )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument(
+        "--minutes", type=float, default=0.0, help="end after about so many, with fewer kills"
+    )
     parser.add_argument("--out", type=Path, help="also write the result to this file")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and stop")
     args = parser.parse_args()
     if args.dry_run:
         where = f"; result to {args.out}" if args.out else ""
         print(
-            f"would kill a {args.kind} run {args.kills} times (moments of seed {args.seed}){where}"
+            f"would kill a {args.kind} run on {args.device} {args.kills} times (moments of seed "
+            f"{args.seed}){where}"
         )
         return 0
+    if args.device == "cuda":
+        with_cuda()
     runs = Path(tempfile.mkdtemp(prefix="kill-test-"))
     try:
-        result = run(args.kills, args.seed, args.kind, runs)
+        result = run(args.kills, args.seed, args.kind, runs, args.device, args.minutes)
     finally:
         shutil.rmtree(runs, ignore_errors=True)
     text = json.dumps(result, indent=1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from rank_runs import alone
 from tiny_runs import Recorder, tiny
 
 from warpzone.observers.make import make_observers
@@ -64,6 +65,23 @@ def test_a_stopped_run_goes_on(tmp_path: Path, variant: str, overlap: bool) -> N
     assert rows[-1]["updates_skipped"] == rows[-3]["updates_skipped"]
     assert variant == "half" or rows[-1]["updates_skipped"] == 0
     assert max(row["policy_lag"] for row in rows) == int(overlap)
+
+
+@pytest.mark.parametrize("variant", ["ppo", "gru", "per"])
+def test_a_resumed_run_acts_as_one_that_was_not_interrupted(
+    tmp_path: Path, variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It records its graphs anew, which must not draw from the restored generator."""
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+    changes = {**SIZES, **VARIANTS[variant], "amp": False, "runs_dir": str(tmp_path)}
+    whole = alone(tiny(**changes, run_name="whole"), updates=4)
+    config = tiny(**changes, run_name="parts")
+    first = alone(config, updates=2)
+    second = alone(config.replace(resume="latest"), updates=4)
+    actions = torch.cat([first["actions"], second["actions"]])
+    assert torch.equal(actions, whole["actions"])
+    for name, part in second["weights"].items():
+        torch.testing.assert_close(part, whole["weights"][name], rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("variant", ["ppo", "vtrace", "a2c", "gru", "gtrxl"])

@@ -126,7 +126,7 @@ class Actor:
             self.choose()
             return
         if self._replay is None:
-            self._replay = record(self.choose, self.tensors(), priority=FIRST)
+            self._replay = record(self.choose, self.tensors(), priority=FIRST, draws=True)
         self._replay()
 
     @torch.no_grad()
@@ -138,11 +138,14 @@ class Actor:
 
 
 def record(
-    function: Callable[[], None], tensors: list[Tensor], *, priority: int = 0
+    function: Callable[[], None], tensors: list[Tensor], *, priority: int = 0, draws: bool = False
 ) -> Callable[[], None]:
-    """A CUDA graph of `function`. Warming up and recording must leave `tensors` as they were. A
-    graph keeps the priority it was recorded with, whatever stream it is replayed on."""
+    """A CUDA graph of `function`. Warming up and recording must leave `tensors` as they were, and
+    the device's generator if `function` draws from it: a resumed run records anew, and would draw
+    other numbers than one that was not interrupted. A graph keeps the priority it was recorded
+    with, whatever stream it is replayed on."""
     saved = [tensor.clone() for tensor in tensors]
+    drawn = torch.cuda.get_rng_state() if draws else None
     stream = torch.cuda.Stream(priority=priority)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -154,4 +157,6 @@ def record(
         function()
     for tensor, value in zip(tensors, saved, strict=True):
         tensor.copy_(value)
+    if drawn is not None:
+        torch.cuda.set_rng_state(drawn)
     return graph.replay

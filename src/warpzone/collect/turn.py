@@ -81,7 +81,8 @@ class Turn:
             work()
         else:
             if name not in self._recorded:
-                self._recorded[name] = record(work, self.actor.tensors(), priority=FIRST)
+                tensors = self.actor.tensors()
+                self._recorded[name] = record(work, tensors, priority=FIRST, draws=True)
             self._recorded[name]()
         if self._done is not None:
             self._done.record()

@@ -9,7 +9,8 @@ import pytest
 sys.path.append(str(Path(__file__).parents[3] / "scripts"))
 
 from disaster_test import judge, shortened
-from kill_test import BrokenError, same
+from killing.comparing import same
+from killing.lives import BrokenError
 
 FULL = "warpzone train: the run's folder /tmp/x cannot be written: No space left on device.\n"
 TERM = 143

@@ -1,0 +1,1 @@
+"""What `scripts/kill_test.py` compares."""
