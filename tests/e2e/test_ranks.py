@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -162,6 +163,43 @@ def test_torchrun_restarts_from_the_last_checkpoint(tmp_path: Path) -> None:
     assert require_whole(tmp_path) == 40
 
 
+def agents(how: str, *words: str) -> list[list[str]]:
+    """The commands of two torchrun agents, which stand for two machines with one rank each."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    run = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
+    run += ["--max-restarts", "1"]
+    if how == "c10d":
+        run += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"]
+        run += ["--rdzv-id", "two", "--local-addr", "127.0.0.1"]
+        return [[*run, *words]] * 2
+    run += ["--master-addr", "127.0.0.1", "--master-port", port]
+    return [[*run, "--node-rank", node, *words] for node in "01"]
+
+
+@pytest.mark.long
+@pytest.mark.limit(900)
+@pytest.mark.parametrize("leads", [True, False], ids=["rank 0 dies", "rank 1 dies"])
+@pytest.mark.parametrize("how", ["c10d", "static"])
+def test_torchrun_restarts_the_ranks_of_two_machines(
+    how: str, leads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    commands = agents(how, "-m", "warpzone.cli.main", "train")
+    both = [start(tmp_path, "--max-steps", "1280", command=command) for command in commands]
+    wait_for_update(tmp_path, 5)
+    ranks = [one for agent in both for one in psutil.Process(agent.pid).children()]
+    (dying,) = [one for one in ranks if (one.environ()["RANK"] == "0") is leads]
+    dying.kill()
+    said = "".join(agent.communicate(timeout=600)[1] for agent in both)
+    assert [agent.returncode for agent in both] == [0, 0], said
+    assert said.count("resuming from") == 1
+    rows = [row["update"] for row in read_rows(tmp_path / "one", "metrics.jsonl")]
+    assert rows == list(range(1, 41))
+    assert require_whole(tmp_path) == 40
+
+
 #: Rank 1 dies once all have met. torchrun's store lives on; half of the time a restarted rank would
 #: look for another one at the address that it had before.
 DYING = """
@@ -176,8 +214,9 @@ place = find_place(config)
 
 def work(config, ranks):
     store = _get_default_store()
-    if place.restarts:
-        print("met again, apart:", not store.check(["left"]), flush=True)
+    if config.resume != "never":
+        found = "apart" if not store.check(["left"]) else "where others met before"
+        print(f"met again, {found}; resume={config.resume}", flush=True)
         return 0
     store.set("left", "by those before")
     time.sleep(60) if place.leads else os._exit(1)
@@ -193,7 +232,20 @@ def test_ranks_that_torchrun_restarts_meet_apart_from_the_dead(tmp_path: Path) -
     done = subprocess.run(run, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     # Other ranks than the first are silent.
-    assert done.stdout.splitlines() == ["met again, apart: True"]
+    assert done.stdout.splitlines() == ["met again, apart; resume=auto"]
+
+
+def test_ranks_of_two_machines_meet_apart_from_the_dead(tmp_path: Path) -> None:
+    """The agent of rank 0 starts it again because the other one does, which is no restart that it
+    counts."""
+    (tmp_path / "dying.py").write_text(DYING)
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for command in agents("c10d", str(tmp_path / "dying.py"))
+    ]
+    said = [agent.communicate(timeout=PATIENCE) for agent in both]
+    assert [agent.returncode for agent in both] == [0, 0], said
+    assert "".join(out for out, _ in said).splitlines() == ["met again, apart; resume=auto"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from reference_learner import observation
+from reference_pictures import observation
 from tiny_runs import CPU, collect, make_agent, make_collector, tiny
 from torch import Tensor
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import shutil
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import FileStore, PrefixStore, Store
+from torch._C._distributed_c10d import FileStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from warpzone.collect.ranks import RankLostError, Ranks
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.dist import parting
 from warpzone.dist.group import GroupRanks
+from warpzone.dist.meeting import meet
 from warpzone.dist.place import MEETING, Place, fitted, require_devices
 from warpzone.dist.watch import Watch
 from warpzone.train.device import choose_device
@@ -67,6 +69,8 @@ def run_ranks(
             failing.callback(group.end, FAILED)
             try:
                 ranks = group.begin()
+                restarts = ranks.most(max(place.restarts, group.restarts))
+                config = fitted(config, dataclasses.replace(place, restarts=restarts))
                 code = work(config, ranks)
             except RankLostError as error:
                 group.lost(str(error))
@@ -112,6 +116,9 @@ class Group:
         self._bereaved = bereaved
         self._started: list[subprocess.Popen[bytes]] = []
         self._watch: Watch | None = None
+        #: How often ranks have met before. torchrun's agents count failures of their own machine
+        #: alone: one that starts its ranks again because another one does counts nothing.
+        self.restarts = 0
 
     @property
     def timeout(self) -> timedelta:
@@ -148,24 +155,25 @@ class Group:
                 "several ranks need Lightning; install it with: pip install 'warpzone[scale]'"
             ) from error
         logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
-        place, meeting = self._place, self._meeting
+        group, place, meeting = self, self._place, self._meeting
         backend = "nccl" if self._device.type == "cuda" else "gloo"
         timeout = max(self.timeout, START)
 
         class Strategy(DDPStrategy):
             """Ranks of one machine meet in a private folder: the store that PyTorch has by default
             listens on every address. Those that torchrun starts meet in its own store, apart from
-            those before a restart, whose addresses it still has."""
+            those before a restart."""
 
             def setup_environment(self) -> None:
                 store: Store | None = None
                 if meeting is not None:
                     store = FileStore(str(meeting / "store"), place.size)
-                elif place.by == "torchrun" and place.one_machine:
+                elif place.by == "torchrun":
                     whole, _, _ = next(
                         rendezvous("env://", place.rank, place.size, timeout=timeout)
                     )
-                    store = PrefixStore(f"start{place.restarts}", whole)
+                    store, number = meet(whole, place.rank, place.size, timeout)
+                    group.restarts = number - 1
                 if store is not None:
                     dist.init_process_group(
                         backend,
