@@ -1,7 +1,11 @@
 """Parquet, TensorBoard and W&B get the rows of a run; what cannot be written is said."""
 
 import json
+import os
+import platform
+import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,6 +94,48 @@ def test_heartbeats_become_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert beats(tmp_path)["idle_seconds"][-1] == float(2**70)
 
 
+def held_bytes() -> int:
+    """What this file and the sink hold; other threads of the process have memory of their own."""
+    files = [tracemalloc.Filter(True, file) for file in (__file__, heartbeats.__file__)]
+    traces = tracemalloc.take_snapshot().filter_traces(files).traces
+    return sum(trace.size for trace in traces)
+
+
+def test_heartbeats_take_no_more_memory_in_a_long_run(tmp_path: Path) -> None:
+    """In an hour of one every two seconds, a tuple for each had been a MiB."""
+    sink = HeartbeatSink(tmp_path)
+    held = []
+    tracemalloc.start()
+    for beat in range(4_000):
+        sink.write(
+            {"timestamp": 1e9 + beat / 7, "phase": "learn", "update": 10**6 + beat, "message": ""}
+            | dict.fromkeys(heartbeats.NUMBERS[1:8], beat / 3)
+        )
+        if beat in (1_999, 3_999):
+            held.append(held_bytes())
+    tracemalloc.stop()
+    assert held[1] - held[0] < 10_000
+
+
+def test_heartbeats_are_written_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyarrow import parquet
+
+    monkeypatch.setattr(heartbeats, "ROWS", 8)
+    monkeypatch.setattr(heartbeats, "GROUP", 3)
+    sink = HeartbeatSink(tmp_path, before=[{"update": number} for number in range(10)])
+    sink.save()
+    assert beats(tmp_path)["update"] == list(range(2, 10))
+    groups = parquet.ParquetFile(tmp_path / HEARTBEATS_PARQUET).metadata
+    assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [3, 3, 2]
+    parts = sink._parts(10)
+    assert next(parts)["update"].tolist() == [2, 3, 4]
+    for late in (10, 11, 12, 13):
+        sink.write({"update": late})
+    assert [part["update"].tolist() for part in parts] == [[6, 7], [8, 9]]
+
+
 def test_the_heartbeats_of_a_run_and_of_its_resume_are_all_there(tmp_path: Path) -> None:
     for _ in range(2):
         config = tiny(runs_dir=str(tmp_path), run_name="run", resume="auto", parquet_interval=600.0)
@@ -118,6 +164,44 @@ def test_parquet_is_written_a_few_rows_at_a_time(
     groups = parquet.ParquetFile(tmp_path / PARQUET).metadata
     sizes = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
     assert sizes == [3, 3, 2]
+
+
+#: Writes after each of the rows, and prints what is in use more at the end than in the middle.
+WRITING = """
+import sys
+from pathlib import Path
+
+sys.path.insert(0, sys.argv[2])
+from soak import in_use
+
+from warpzone.metrics.sinks.heartbeats import HeartbeatSink
+from warpzone.metrics.sinks.parquet import ParquetSink
+
+for kind in (ParquetSink, HeartbeatSink):
+    sink = kind(Path(sys.argv[1]), ({"global_step": step} for step in range(400)))
+    for step in range(400, 480):
+        if step == 440:
+            before = in_use()["in_use_mib"]
+        sink.write({"global_step": step, "timestamp": step / 3})
+        sink.save()
+    print(round((in_use()["in_use_mib"] - before) * 2**20))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallinfo2 is glibc's")
+def test_writing_more_rows_leaves_nothing_behind(tmp_path: Path) -> None:
+    """NumPy keeps an array of up to a KiB for each size there was, 20 kB in 40 writes."""
+    scripts = Path(__file__).parents[3] / "scripts"
+    done = subprocess.run(
+        [sys.executable, "-c", WRITING, str(tmp_path), str(scripts)],
+        capture_output=True,
+        text=True,
+        check=True,
+        # What threads keep for themselves counts as in use.
+        env={**os.environ, "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"},
+    )
+    assert all(int(line) < 4_000 for line in done.stdout.split()), done.stdout
+    assert len(done.stdout.split()) == 2
 
 
 def test_parquet_leaves_out_rows_that_go_while_it_writes(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from warpzone.metrics.sinks.parquet import ROWS
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.metrics.sinks.parquet import GROUP, ROWS
 from warpzone.run.files import write_atomically
 from warpzone.run.names import HEARTBEATS_PARQUET
 
@@ -21,62 +23,93 @@ NUMBERS = (
     *("gpu_mem_used_mb", "gpu_mem_total_mb", "gpu_power_w", "gpu_temperature_c"),
 )
 NAMES = ("timestamp", *TEXTS, *COUNTS, *NUMBERS[1:])
+#: A heartbeat in memory: texts are references, and numbers lie side by side.
+KINDS = {**dict.fromkeys(TEXTS, np.object_), **dict.fromkeys(COUNTS, np.int64)}
+RECORD = np.dtype([(name, KINDS.get(name, np.float64)) for name in NAMES])
+#: In the place of a count that a heartbeat does not have; no count is as small.
+NO_COUNT = np.iinfo(np.int64).min
+EMPTY = tuple(
+    None if name in TEXTS else NO_COUNT if name in COUNTS else float("nan") for name in NAMES
+)
 
 
 class HeartbeatSink:
-    """Keeps the newest heartbeats and writes them on request. From any thread."""
+    """Keeps the newest heartbeats in one block, so that memory does not grow with the run, and
+    writes them on request. From any thread."""
 
     def __init__(self, folder: Path, before: Iterable[dict[str, Any]] = ()) -> None:
         """before: heartbeats of the run so far."""
         self.path = folder / HEARTBEATS_PARQUET
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._rows: deque[tuple[Any, ...]] = deque(maxlen=ROWS)
-        self._news = False
+        self._block = np.full(ROWS, np.array(EMPTY, RECORD))
+        self._count = 0
+        self._written = 0
         for row in before:
             self.write(row)
 
     def write(self, row: dict[str, Any]) -> None:
         """Stores a heartbeat."""
-        values = tuple(_value(name, row.get(name)) for name in NAMES)
+        values = tuple(
+            _value(name, row.get(name), empty) for name, empty in zip(NAMES, EMPTY, strict=True)
+        )
         with self._lock:
-            self._rows.append(values)
-            self._news = True
+            self._block[self._count % ROWS] = values
+            self._count += 1
 
     def save(self) -> None:
         """Replaces the file if there are new heartbeats."""
         with self._writing:
-            with self._lock:
-                if not self._news:
-                    return
-                rows, self._news = list(self._rows), False
+            count = self._count
+            if count == self._written:
+                return
             self.path.parent.mkdir(exist_ok=True)
-            write_atomically(self.path, lambda temporary: _save(temporary, rows))
+            write_atomically(self.path, lambda temporary: _save(temporary, self._parts(count)))
+            self._written = count
 
     def close(self) -> None:
         """Writes what is not written yet."""
         self.save()
 
+    def _parts(self, count: int) -> Iterator[NDArray[Any]]:
+        """The newest of the first `count` heartbeats, oldest first, a few at a time. Those that
+        were overwritten meanwhile are left out."""
+        for at in range(max(0, count - ROWS), count, GROUP):
+            with self._lock:
+                first = max(at, self._count - ROWS)
+                rows = self._block[np.arange(first, min(at + GROUP, count)) % ROWS]
+            if len(rows):
+                yield rows
 
-def _value(name: str, value: Any) -> str | int | float | None:
+
+def _value(name: str, value: Any, empty: Any) -> Any:
     """A value of the column's type; heartbeats of a resumed run come from a file."""
     if name in TEXTS:
-        return value if isinstance(value, str) else None
+        return value if isinstance(value, str) else empty
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
+        return empty
     if name in COUNTS:
-        return int(value) if abs(value) < 2**63 else None
+        return int(value) if abs(value) < 2**63 else empty
     return float(value)
 
 
-def _save(path: Path, rows: list[tuple[Any, ...]]) -> None:
+def _save(path: Path, parts: Iterable[NDArray[Any]]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
     kinds = {**dict.fromkeys(TEXTS, pa.string()), **dict.fromkeys(COUNTS, pa.int64())}
     shape = pa.schema([(name, kinds.get(name, pa.float64())) for name in NAMES])
-    columns = [
-        pa.array(list(column), kind)
-        for column, kind in zip(zip(*rows, strict=True), shape.types, strict=True)
-    ]
-    parquet.write_table(pa.table(columns, schema=shape), path)
+
+    with parquet.ParquetWriter(path, shape) as writer:
+        for rows in parts:
+            # Lists, because NumPy keeps blocks of every size below a KiB for ever.
+            columns = [
+                # NaN is null for pandas.
+                pa.array(
+                    [None if value == NO_COUNT else value for value in rows[name].tolist()],
+                    kind,
+                    from_pandas=True,
+                )
+                for name, kind in zip(NAMES, shape.types, strict=True)
+            ]
+            writer.write_table(pa.table(columns, schema=shape))

@@ -93,8 +93,10 @@ def _save(path: Path, names: list[str], parts: Iterable[NDArray[np.float64]]) ->
     shape = pa.schema(list(zip(names, types, strict=True)))
     with parquet.ParquetWriter(path, shape) as writer:
         for rows in parts:
+            # NaN is null for pandas. A mask would be an array with a byte for each row, and NumPy
+            # keeps blocks of every size below a KiB for ever.
             columns = [
-                pa.array(column, mask=np.isnan(column)).cast(kind, safe=False)
+                pa.array(column, from_pandas=True).cast(kind, safe=False)
                 for column, kind in zip(rows.T, types, strict=True)
             ]
             writer.write_table(pa.table(columns, schema=shape))
