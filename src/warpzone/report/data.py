@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from warpzone.eval.cases import BASELINES
+from warpzone.eval.cases import BASELINES, usual_start
 from warpzone.run import rows
 from warpzone.run.names import CONFIG, EPISODES, EVALS, EVALUATION, METRICS, VERSIONS
 from warpzone.run.reader import RunReader
@@ -96,7 +96,8 @@ class RunData:
 def read_run(path: Path) -> RunData:
     """Reads a run's folder, of a live run as far as it is written."""
     reader = RunReader(path).require()
-    told = reader.document(EVALUATION, MOST_EVALUATION).get("episodes")
+    document = reader.document(EVALUATION, MOST_EVALUATION)
+    told = document.get("episodes") if usual_start(document) else None
     evaluation = rows.episodes(told if isinstance(told, list) else [])
     return RunData(
         name=path.resolve().name,

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from warpzone.config import ConfigError
 from warpzone.run import names
+from warpzone.run.journal import say
 from warpzone.run.opening import (
     MOST_JSON,
     File,
@@ -42,6 +43,13 @@ ROW_STARTS = ("{", b"{", b"\xef")
 #: Bytes that a compressed part may unpack to: so many, or so many times its size. Rows shrink to a
 #: tenth or so; a file that shrinks to a thousandth is not a part of a run.
 UNPACKED, UNPACKED_RATIO = 16 << 20, 50
+#: Lines that it may have: so many, or one for so many of its bytes. Rows take a hundred bytes each,
+#: a dozen when compressed; every line costs the parser some microseconds, however short it is.
+LINES, LINE_PACKED = 1 << 15, 4
+#: Bytes unpacked between two looks at these limits.
+AT_ONCE = 1 << 13
+#: Parts of which it is said that they are not read to their end: nobody reads more such lines.
+MOST_SAID = 20
 #: The word for the run that wrote last.
 LATEST = "latest"
 
@@ -215,34 +223,51 @@ def parts(folder: Path, name: str) -> list[Path]:
 
 @contextmanager
 def open_part(path: Path) -> Iterator[BufferedReader[Any]]:
-    """A part of a JSONL file, as if it were not compressed. A part that unpacks to far more than
-    rows do is damaged from there on (BadGzipFile)."""
+    """A part of a JSONL file, as if it were not compressed. A part that unpacks to far more bytes
+    or lines than rows do is damaged from there on (BadGzipFile), which is said once."""
     with open_file(path.parent, path.name) as file:
         if path.suffix == ".gz":
             size = os.fstat(file.fileno()).st_size
-            with BufferedReader(_Unpacked(file, max(UNPACKED, UNPACKED_RATIO * size))) as packed:
+            with BufferedReader(_Unpacked(file, path, size)) as packed:
                 yield packed
         else:
             yield file
 
 
-class _Unpacked(RawIOBase):
-    """The content of a gzip file, up to a number of bytes."""
+#: Parts of which something was said.
+_said: set[Path] = set()
 
-    def __init__(self, file: BufferedReader, most: int) -> None:
+
+class _Unpacked(RawIOBase):
+    """The content of a gzip file, up to a number of bytes and of lines."""
+
+    def __init__(self, file: BufferedReader, path: Path, size: int) -> None:
+        """size: of the file, in bytes."""
         self._packed = gzip.GzipFile(fileobj=file)
-        self._left = most
+        self._path = path
+        self._left = max(UNPACKED, UNPACKED_RATIO * size)
+        self._lines = max(LINES, size // LINE_PACKED)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         if self._left <= 0:
-            raise gzip.BadGzipFile("it unpacks to too much")
-        data = self._packed.read1(min(len(buffer), self._left))
+            self._refuse("it unpacks to far more than rows do.")
+        if self._lines < 0:
+            self._refuse("it has far more lines than a part of its size has rows.")
+        data = self._packed.read1(min(len(buffer), self._left, AT_ONCE))
         buffer[: len(data)] = data
         self._left -= len(data)
+        self._lines -= data.count(b"\n")
         return len(data)
+
+    def _refuse(self, why: str) -> NoReturn:
+        if self._path not in _said and len(_said) < MOST_SAID:
+            _said.add(self._path)
+            name, run = self._path.name, self._path.parent.name
+            say(f"[run][warn] the rest of {name} of {run!r} is left out: {why}")
+        raise gzip.BadGzipFile(why)
 
 
 def read_lines(path: Path) -> Iterator[str]:

@@ -77,6 +77,14 @@ def test_baselines_stand_beside_the_run_and_nowhere_else(run: Path, tmp_path: Pa
     assert cells[-5:] == ["1-1", "100%, x 3000", "-", "0%, x 300", "0%, x 800"]
 
 
+@pytest.mark.parametrize("start", [{"start_halfway": True}, {"start_power": "fire"}])
+def test_clears_from_elsewhere_than_the_door_are_left_out(run: Path, start: dict[str, Any]) -> None:
+    rows = [{"stage": "1-1", "policy": "argmax", "start_delay": 0, "cleared": True}]
+    for about, taken in (({"start_power": "small", "start_halfway": False}, True), (start, False)):
+        (run / "eval.json").write_text(json.dumps({**about, "episodes": rows}))
+        assert (read_run(run).evaluation == rows) is taken
+
+
 def test_one_run(run: Path, tmp_path: Path) -> None:
     page = make_page([read_run(run)], tmp_path / "r.html", rom=None)
     text = "".join(read(page).text)

@@ -1,11 +1,13 @@
 """One reader of run folders: one spelling of names, one way to open a file, one `latest`."""
 
 import ast
+import gzip
 import json
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from tiny_runs import make_agent, tiny
 import warpzone
 from warpzone.cli.main import main
 from warpzone.config import ConfigError
+from warpzone.dashboard import tail
 from warpzone.dashboard.catalogue import Catalogue
 from warpzone.dashboard.rundata import RunData
 from warpzone.dashboard.wall_file import WallFile
@@ -22,10 +25,11 @@ from warpzone.eval.weights import find_agent
 from warpzone.maps.events import read_events
 from warpzone.report.data import read_run
 from warpzone.report.page import make_page
-from warpzone.run import names, reader
+from warpzone.run import names, reader, rotation
 from warpzone.run.checkpoints import Checkpoints
 from warpzone.run.control import read_state
 from warpzone.run.folder import RunFolder, load_config
+from warpzone.run.jsonl import JsonLines
 from warpzone.run.opening import listing, open_file, parse_json, read_file
 from warpzone.run.reader import RunReader, latest_run, named_run, read_rows, runs_in
 from warpzone.run.resume import find_start
@@ -238,3 +242,59 @@ def test_a_line_that_cannot_be_a_row_is_not_parsed(
         assert reader.parse_row(good) == {"a": 1}
     monkeypatch.delattr(reader, "parse_json")
     assert reader.parse_row(line) is None
+
+
+@pytest.mark.parametrize("line", [b"{", b"{}", b'{"a"'])
+def test_a_packed_part_of_lines_alone_is_not_read_to_its_end(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    line: bytes,
+) -> None:
+    """Each would cost the parser as much as a row: a part of some KiB half a minute."""
+    parsed = 0
+    parse = reader.parse_row
+
+    def counted(text: str | bytes) -> dict[str, Any] | None:
+        nonlocal parsed
+        parsed += 1
+        return parse(text)
+
+    modules = (reader, rotation, tail)
+    for module in modules:
+        monkeypatch.setattr(module, "parse_row", counted)
+    monkeypatch.setattr(reader, "_said", set())
+    part = tmp_path / "metrics-0001.jsonl.gz"
+    part.write_bytes(gzip.compress(b'{"n": 1}\n' + 1_000_000 * (line + b"\n")))
+    (tmp_path / names.METRICS).write_text('{"n": 2}\n')
+    rows = list(read_rows(tmp_path, names.METRICS))
+    assert (rows[0], rows[-1]) == ({"n": 1}, {"n": 2})
+    most = reader.LINES + reader.AT_ONCE
+    assert parsed < most
+    parsed = 0
+    followed = tail.RowsTail(tmp_path, names.METRICS)
+    rows = followed.read() + followed.read()
+    assert (rows[0], rows[-1]) == ({"n": 1}, {"n": 2})
+    assert parsed < most
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"the rest of {part.name} of {tmp_path.name!r} is left out: it has far more" in said
+    parsed = 0
+    rotation.drop_after(JsonLines(tmp_path), names.METRICS, 5)
+    assert parsed < most
+
+
+def test_a_packed_part_of_a_long_run_is_read_to_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Short rows, and more of them than any part may have whatever its size."""
+    random, count = Random(1), 3 * reader.LINES
+    steps = range(count)
+    text = "".join(
+        f'{{"global_step": {64 * step}, "lane": {step % 64}, "episode_return": '
+        f'{random.gauss(0, 50):.2f}, "steps": {random.randrange(900)}, "reason": "death"}}\n'
+        for step in steps
+    )
+    (tmp_path / "episodes-0001.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    assert sum(1 for _ in read_rows(tmp_path, names.EPISODES)) == count
+    assert capsys.readouterr().err == ""
