@@ -9,7 +9,8 @@ others); the same N again goes on where it stopped, and `--again` repeats those 
 
 A fault is `caught` when a test fails, `survived` when all pass, `timeout` when they do not end, and
 `invalid` when the tests could not even begin: that says nothing about them. Results go to a JSON
-file, with a score for each package; those of faults that were not run stay as they were."""
+file, with a score for each package; those of faults that were not run stay as they were. A signal
+(Ctrl-C) ends the tests under way and removes the copies; verdicts so far are kept."""
 
 from __future__ import annotations
 
@@ -21,7 +22,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from mutation import random_mutants
+from mutation.place import hold_if_stopped, workplace
 
 ROOT = Path(__file__).parent.parent
 FAULTS = ROOT / "tests" / "faults"
@@ -149,6 +150,7 @@ class Copy:
 
     def _made(self, command: Sequence[str]) -> bool:
         done = subprocess.run(command, cwd=self.place, capture_output=True, env=self.settings())
+        hold_if_stopped()
         return done.returncode == 0
 
     def _call(self, command: Sequence[str], seconds: float) -> str:
@@ -166,6 +168,7 @@ class Copy:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 return "timeout"
+        hold_if_stopped()
         if code == 0:
             return "survived"
         # An engine test that hits an assertion of its own dies of a signal.
@@ -226,7 +229,10 @@ def _saved(out: Path) -> dict[str, Any]:
 
 
 def _save(out: Path, content: dict[str, Any]) -> None:
-    out.write_text(json.dumps(content, indent=2) + "\n")
+    fresh = out.with_name(out.name + ".new")
+    fresh.write_text(json.dumps(content, indent=2) + "\n")
+    # Whole at any moment: it may be stopped here.
+    fresh.replace(out)
 
 
 def random_changes(arguments: argparse.Namespace, packages: Sequence[str]) -> int:
@@ -252,8 +258,8 @@ def random_changes(arguments: argparse.Namespace, packages: Sequence[str]) -> in
         part = random_mutants.section(results, same, everything, arguments.seed)
         _save(arguments.out, {**_saved(arguments.out), "random": part})
 
-    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-        copies = [Copy(ROOT, Path(place) / str(number)) for number in range(arguments.jobs)]
+    with workplace() as place:
+        copies = [Copy(ROOT, place / str(number)) for number in range(arguments.jobs)]
         tests = list(dict.fromkeys(test for task in todo for test in task.tests))
         if tests and not arguments.trust:
             result = copies[0].run(tests, 20 * arguments.seconds)
@@ -298,8 +304,8 @@ def main() -> int:
         print("\n".join(fault.key for fault in faults))
         return 0
     results = json.loads(arguments.out.read_text())["results"] if arguments.out.exists() else {}
-    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-        copy = Copy(ROOT, Path(place))
+    with workplace() as place:
+        copy = Copy(ROOT, place)
         tests = list(dict.fromkeys(test for fault in faults for test in fault.tests))
         result = copy.run(tests, 10 * arguments.seconds)
         if result != "survived":

@@ -1,11 +1,14 @@
 """The faults that `make mutants` plants: every one can still be planted, and verdicts are true."""
 
 import importlib.util
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).parents[3]
@@ -95,6 +98,43 @@ def test_verdicts(
     limit = 5.0 if result == "timeout" else 120.0
     assert copy.planted(fault(mutants, **changes), limit) == result
     assert source.read_text() == before
+
+
+#: Says where it works, and waits in another thread for a process with a session of its own.
+WORKING = """
+import subprocess, sys, threading
+sys.path.insert(0, sys.argv[1])
+from mutation.place import hold_if_stopped, workplace
+
+def work(place):
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as process:
+        (place / "copy").touch()
+        print(place, process.pid, flush=True)
+        process.wait()
+    hold_if_stopped()
+    print("a verdict", flush=True)
+
+with workplace() as place:
+    thread = threading.Thread(target=work, args=(place,))
+    thread.start()
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=str)
+def test_a_signal_leaves_nothing_behind(signum: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKING, str(SCRIPT.parent)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        place, pid = process.stdout.readline().split()
+        assert (Path(place) / "copy").exists()
+        process.send_signal(signum)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signum
+    assert said == ""
+    assert not Path(place).exists()
+    assert not psutil.pid_exists(int(pid))
 
 
 def test_scores(mutants: Any) -> None:
