@@ -1,8 +1,9 @@
 """Predicts steps/s of 1 to 64 GPUs and up to 10,000 cores from rates that were measured, compares
 the same formulas with every point that was measured, and writes both tables into docs/scaling.md
-and its translation.
+and its translation, with what ranks, actors and old weights were measured to cost.
 
     python scripts/make_scaling.py              # writes the tables
+    python scripts/make_scaling.py --measure    # measures ranks and actors before, in 15 minutes
     python scripts/make_scaling.py --check      # whether they are as they would be written
     python scripts/make_scaling.py --points     # every measured point beside its prediction
 
@@ -17,10 +18,11 @@ import csv
 import itertools
 import json
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from math import ceil, log2
 from pathlib import Path
@@ -28,6 +30,8 @@ from statistics import median
 from typing import Any
 
 from make_results import filled, write_out
+from scaling import costs
+from scaling.parts import FAST, MIDDLE, SLOW, Network, Parts, Point, Predicted
 
 ROOT = Path(__file__).parents[1]
 #: Pages and their words.
@@ -36,8 +40,14 @@ PAGES: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "benchmarks" / "scaling
 #: `quick` on two cores; then older rows of the same, which are only compared.
 ENGINE, PPO, VTRACE, QUICK = 4, 10, 11, 9
 OLDER_ENGINE, OLDER_TRAINING, TWO_CORES = 3, (5, 6, 7, 8), (1, 2)
-#: Lines of fleet.jsonl; the older one is of when learner and actors had more threads than cores.
-FLEET, OLDER_FLEET = 3, 1
+#: Lines of fleet.jsonl: one of an idle machine, and the last, of when learner and actors had more
+#: threads than cores. The last line of all is that of the present code.
+OLDER_FLEET, OLDER_FLEETS = 1, 2
+#: What depends on how busy the machine is, so that it can be measured again on another day.
+MEASUREMENTS = (
+    "ranks_overhead.py --rounds 20 --out benchmarks/ranks_overhead.json",
+    "fleet.py --rounds 5 --updates 4 --warm-up 3 --out benchmarks/fleet.jsonl",
+)
 #: A machine's cores, the most that was measured; more are taken for more machines.
 MACHINE = 16
 #: Of ranks: what each GPU plays and learns from in an update, whatever their number.
@@ -46,53 +56,6 @@ GPUS = (1, 2, 4, 8, 16, 32, 64)
 CORES = (16, 64, 256, 1024, 4096, 10_000)
 #: Bytes of a step on its way to a learner: its picture; the rest is below 1 %.
 PICTURE = 84 * 84
-
-
-@dataclass(frozen=True)
-class Network:
-    """What a machine gets through its network, and the time of the smallest message."""
-
-    bandwidth: float
-    latency: float
-
-
-#: Assumed, not measured: 10 and 100 Gbit/s Ethernet, and 400 Gbit/s for each GPU at half its rate.
-SLOW, MIDDLE, FAST = Network(1.25e9, 1e-4), Network(12.5e9, 5e-5), Network(25e9, 5e-5)
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Steps/s of each part alone."""
-
-    engine: float
-    #: Threads that the engine had.
-    threads: int
-    inference: float
-    learner: float
-    #: Optimiser steps of an update, each of which exchanges gradients.
-    optimiser_steps: int = 0
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """Steps/s, and what limits them."""
-
-    rate: float
-    limit: str
-
-
-@dataclass(frozen=True)
-class Point:
-    """A measurement beside its prediction."""
-
-    group: str
-    what: str
-    measured: float
-    predicted: float
-
-    @property
-    def error(self) -> float:
-        return self.predicted / self.measured - 1
 
 
 # --- what was measured ----------------------------------------------------------------------------
@@ -108,6 +71,18 @@ def benchmark(name: str, line: int = 1) -> dict[str, Any]:
     text = (ROOT / "benchmarks" / name).read_text()
     found: dict[str, Any] = json.loads(text.splitlines()[line - 1] if name.endswith("l") else text)
     return found
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """The lines of a file in benchmarks/."""
+    text = (ROOT / "benchmarks" / name).read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def fleet_line() -> tuple[int, bool]:
+    """The line of fleet.jsonl that is of the present code, and whether the machine was idle."""
+    found = rows("fleet.jsonl")
+    return len(found), costs.idle(found[-1])
 
 
 def parts(line: int) -> Parts:
@@ -264,8 +239,7 @@ def _training(group: str, line: int) -> Iterator[Point]:
 
 
 def _last(name: str) -> float:
-    line = (ROOT / "benchmarks" / name).read_text().splitlines()[-1]
-    return float(json.loads(line)["env_steps_per_sec"])
+    return float(rows(name)[-1]["env_steps_per_sec"])
 
 
 def _processes() -> Iterator[Point]:
@@ -276,8 +250,10 @@ def _processes() -> Iterator[Point]:
     yield Point("all-reduce", what, 1 / times["quick"], 1 / seconds)
     measured = 1 / benchmark("ranks_overhead.json")["cases"]["ppo"]["cpu_ratio"]
     yield Point("one rank", "ranks_overhead.json, over no rank, CPU time", measured, 1.0)
+    newest, idle = fleet_line()
     for group, line, keys in (
-        ("actors", FLEET, ("cpu_ratio",)),
+        # By the clock more processes get more of a busy machine.
+        ("actors", newest, ("cpu_ratio", "ratio") if idle else ("cpu_ratio",)),
         ("actors before", OLDER_FLEET, ("cpu_ratio", "ratio")),
     ):
         kinds = benchmark("fleet.jsonl", line)["kinds"]
@@ -335,12 +311,13 @@ def comparison(words: dict[str, Any]) -> str:
     for point in points():
         groups.setdefault(point.group, []).append(point)
     lines = [words["checks"], "|---|---|---|---|"]
+    newest, idle = fleet_line()
+    by = words["by the clock too" if idle else "by CPU time"]
     for group, found in groups.items():
         errors = sorted((point.error for point in found), key=abs)
         middle = median(abs(error) for error in errors)
-        lines.append(
-            f"| {words['groups'][group]} | {len(found)} | {middle:.0%} | {errors[-1]:+.0%} |"
-        )
+        what = words["groups"][group].format(line=newest, by=by)
+        lines.append(f"| {what} | {len(found)} | {middle:.0%} | {errors[-1]:+.0%} |")
     return "\n".join(lines)
 
 
@@ -350,6 +327,9 @@ def blocks(words: dict[str, Any]) -> dict[str, str]:
         "predictions": predictions(words),
         "rates": rates(words),
         "comparison": comparison(words),
+        "one rank": costs.one_rank(benchmark("ranks_overhead.json"), words["costs"]),
+        "actors": costs.actors(rows("fleet.jsonl"), OLDER_FLEETS, words["costs"]),
+        "lags": costs.lags(rows("lags.jsonl"), words["costs"]),
     }
 
 
@@ -367,7 +347,14 @@ def main() -> int:
     parser.add_argument(
         "--dry-run", action="store_true", help="say what is to be written, and stop"
     )
+    parser.add_argument(
+        "--measure", action="store_true", help="measure ranks and actors first; the machine is idle"
+    )
     args = parser.parse_args()
+    for command in MEASUREMENTS if args.measure else ():
+        print(f"{'would run' if args.dry_run else 'running'} python benchmarks/{command}")
+        if not args.dry_run:
+            subprocess.run([sys.executable, *f"benchmarks/{command}".split()], cwd=ROOT, check=True)
     if args.points:
         for point in points():
             rates = f"{point.measured:>12,.4g} {point.predicted:>12,.4g} {point.error:+7.1%}"

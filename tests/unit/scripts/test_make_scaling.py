@@ -6,7 +6,8 @@ from pathlib import Path
 
 import make_scaling
 import pytest
-from make_scaling import FAST, SLOW, Network, Parts
+from scaling import costs
+from scaling.parts import FAST, SLOW, Network, Parts
 
 ROOT = Path(__file__).parents[3]
 
@@ -38,6 +39,92 @@ def test_another_measurement_is_noticed_and_written(
     assert "4,600 steps/s" in (tmp_path / "docs/scaling.md").read_text()
     monkeypatch.setattr("sys.argv", ["make_scaling.py", "--check"])
     assert make_scaling.main() == 0
+
+
+def test_actors_of_an_idle_machine_are_compared_by_the_clock_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that is appended is that of the present code from then on."""
+    shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
+    monkeypatch.setattr(make_scaling, "ROOT", tmp_path)
+    path = tmp_path / "benchmarks" / "fleet.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for load, points in ((0.3, 4), (5.0, 2)):
+        rows.append({**rows[-1], "load": load})
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        found = [point for point in make_scaling.points() if point.group == "actors"]
+        assert len(found) == points
+        assert all(f"fleet.jsonl:{len(rows)}," in point.what for point in found)
+        by = "CPU time and by the clock" if points == 4 else "CPU time"
+        line = f"| 1 and 2 actors beside one process, {by} (`fleet.jsonl`, line {len(rows)}) |"
+        assert line in make_scaling.comparison(make_scaling.PAGES["docs/scaling.md"])
+
+
+CASE = {"cpu_quartiles": [0.99, 1.004, 1.021], "wall_ratio": 1.013, "rounds": 20}
+MACHINE = {"cores": 2, "load": 0.4}
+COSTS = make_scaling.PAGES["docs/scaling.md"]["costs"]
+
+
+def test_what_one_rank_costs() -> None:
+    found = {"machine": MACHINE, "preset": "quick", "cases": {"ppo": CASE, "vtrace": CASE}}
+    text = " ".join(costs.one_rank(found, COSTS).split())
+    assert "takes 0.4 % more CPU time than a plain run: the median of 20 updates" in text
+    assert text.endswith(
+        "V-trace: +0.4 %, with quartiles of -1.0 % and +2.1 %. By the clock: +1.3 % and +1.3 %."
+    )
+    busy = {**found, "machine": {"cores": 2, "load": 2.0}, "cases": {"ppo": CASE}}
+    text = " ".join(costs.one_rank(busy, COSTS).split())
+    assert "V-trace was not measured. The noise" in text
+    assert "By the clock" not in text
+
+
+def test_what_actors_cost() -> None:
+    kinds = {"serial": {}, "actors 1": {"cpu_ratio": 0.8, "ratio": 0.9}}
+    row = {**MACHINE, "rounds": 5, "kinds": kinds}
+    lines = costs.actors([row, row], 1, COSTS).splitlines()
+    assert lines[2:4] == [
+        "| 1, older code | 2 cores, load 0.4 | 5 | 1 | 1.25 | 0.90 |",
+        "| 2 | 2 cores, load 0.4 | 5 | 1 | 1.25 | 0.90 |",
+    ]
+    assert lines[-1] == "Wanted are 0.8 by the clock."
+
+
+def test_what_a_lag_costs() -> None:
+    """The last row of each kind and seed; a kind that a seed lacks is left out there."""
+
+    def row(
+        algo: str, lag: int, seed: int, steps: int, *, anchored: bool = False
+    ) -> dict[str, object]:
+        known = {"algo": algo, "lag": lag, "anchored": anchored, "seed": seed, "steps": steps}
+        return {**known, "avg_return": steps / 1e4, "env_mean_x_pos": 800.4}
+
+    rows = [
+        row("ppo", 16, 1, 500_000),
+        row("appo", 0, 1, 100_000),
+        row("appo", 0, 1, 500_000),
+        row("appo", 4, 2, 300_000, anchored=True),
+        row("appo", 4, 1, 400_000),
+    ]
+    assert costs.lags(rows, COSTS).splitlines() == [
+        "| updates behind | seed 1 | seed 2 |",
+        "|---|---|---|",
+        "| 0 | 50, 800 (0.50M) | - |",
+        "| 4, change measured from the policy that played | 40, 800 (0.40M) | - |",
+        "| 4 | - | 30, 800 (0.30M) |",
+        "| 16, PPO: nothing corrected | 50, 800 (0.50M) | - |",
+    ]
+
+
+def test_what_would_be_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["make_scaling.py", "--measure", "--dry-run"])
+    assert make_scaling.main() == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[:4] for line in said[:2]] == [
+        ["would", "run", "python", "benchmarks/ranks_overhead.py"],
+        ["would", "run", "python", "benchmarks/fleet.py"],
+    ]
 
 
 #: Round numbers: a second has 65,536 steps of a part that is not named.
