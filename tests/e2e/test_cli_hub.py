@@ -114,6 +114,10 @@ def test_an_agent_without_results_says_so(hub: Any, capsys: OUT) -> None:
     assert "Nothing yet." in read_card("mario")
     assert main(["hub", "push", "small", REPO, "--evals", "runs/small/eval.json"]) == 2
     assert "is an evaluation of other weights" in capsys.readouterr().err
+    for start in ({"start_halfway": True}, {"start_power": "big"}):
+        Path("x.json").write_text(json.dumps({**document, **start}))
+        assert main(["hub", "push", "small", REPO, "--evals", "x.json"]) == 2
+        assert "did not begin at the door as small Mario" in capsys.readouterr().err
     Path("x.json").write_text('{"episodes": 3}')
     assert main(["hub", "push", "small", REPO, "--evals", "x.json"]) == 2
     assert "x.json is not what `warpzone eval --json` writes" in capsys.readouterr().err

@@ -16,8 +16,8 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from agent_files import agent_files
 from mutate import Mutator
-from safetensors.torch import save
 
 from warpzone.cli.flags import preset_config
 from warpzone.config import PRESETS, ConfigError, TrainConfig
@@ -142,10 +142,7 @@ class Seeds:
         self.sidecar = json.loads(self.files[f"{self.stem}.json"])
         acting = TrainConfig(size=36, encoder_width=0.125, hidden_size=8)
         network = Agent(model_spec(acting, len(action_table(acting.actions).masks)))
-        self.agent = save(network.state_dict(), metadata={"meta": json.dumps({"global_step": 7})})
-        size = int.from_bytes(self.agent[:8], "little")
-        self.header = json.loads(self.agent[8 : 8 + size])
-        self.tensors = self.agent[8 + size :]
+        self.agents = agent_files(network.state_dict())
         values = json.loads(acting.to_json())
         config = {name: values[name] for name in ACTING}
         self.description = {KIND: FORMAT, "name": "one", "config": config}
@@ -243,15 +240,18 @@ def checkpoint(mutator: Mutator, folder: Path) -> None:
 
 @target
 def agent(mutator: Mutator, folder: Path) -> None:
-    """An agent as somebody shares it: weights, and beside them a description or nothing."""
+    """An agent as somebody shares it: weights, packed or not, and beside them a description or
+    nothing."""
     seeds, draw = _seeds[0], mutator.random
     kind = draw.randrange(4)
-    content = seeds.agent
-    if kind == 0:
-        content = mutator.content([seeds.agent])
+    good = draw.choice(seeds.agents)
+    content = good.content
+    if kind < 2 and draw.random() < 0.4:
+        content = good.twisted(draw)
+    elif kind == 0:
+        content = mutator.content([one.content for one in seeds.agents])
     elif kind == 1:
-        header = mutator.text(seeds.header)
-        content = len(header).to_bytes(8, "little") + header + seeds.tensors
+        content = good.headed(mutator.text(good.header))
     _put(f"{folder}/one.safetensors", content)
     if kind > 1 or draw.random() < 0.5:
         _put(f"{folder}/one.json", mutator.text(seeds.description))
@@ -328,6 +328,11 @@ def _run(mutator: Mutator, folder: Path) -> Path:
     _put(f"{place}/{names.VERSIONS}", mutator.text({"sessions": [{"python": "3.12"}]}))
     _put(f"{place}/{names.EVALUATION}", mutator.text({"episodes": [EVAL, EVAL]}))
     _put(f"{place}/{names.WALL}/{names.WALL_PICTURES}", mutator.text(HEADER) + b"\n" + bytes(8))
+    # Drawn last: everything else of an input stays what it was.
+    if mutator.random.random() < 0.01:
+        line = mutator.random.choice((b"{", b"{}", b'{"a":', mutator.text(METRIC)[:20]))
+        many = gzip.compress(1_000_000 * (line + b"\n"), 1, mtime=1)
+        _put(f"{place}/metrics-0002.jsonl.gz", many)
     return run
 
 

@@ -15,6 +15,12 @@ from warpzone.run.names import BEST
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_agent.py"
 META = {"global_step": 64, "clears": 3, "seconds": 2.5}
+#: The smallest run that `warpzone train` makes.
+TINY = [
+    *("--preset", "quick", "--num-envs", "4", "--rollout-steps", "8", "--minibatch", "16"),
+    *("--max-steps", "64", "--eval-interval", "0", "--device", "cpu", "--num-threads", "1"),
+    *("--epochs", "1", "--stages", "1-1"),
+]
 
 
 def small_run(path: Path, **changes: Any) -> Path:
@@ -62,7 +68,9 @@ def ship(monkeypatch: pytest.MonkeyPatch, folder: Path, **changes: Any) -> Path:
     """An agent `small` instead of those of the package; its weights."""
     run = small_run(folder / "trained" / "small", **changes)
     measured = folder / "eval.json"
-    measured.write_text(json.dumps(evaluation({"1-1": "11", "1-2": "00"})))
+    made = make(monkeypatch, run, folder / "agents")
+    played = evaluation({"1-1": "11", "1-2": "00"}, sha256=made["sha256"])
+    measured.write_text(json.dumps(played))
     make(monkeypatch, run, folder / "agents", "--evals", str(measured))
     monkeypatch.setattr(shipped, "AGENTS", folder / "agents")
     return folder / "agents" / "small.safetensors"

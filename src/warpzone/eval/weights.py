@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from safetensors import SafetensorError
-
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.config.outside import agree
 from warpzone.env.actions import action_table
@@ -19,7 +17,8 @@ from warpzone.rom.waiting import load_torch
 from warpzone.run.loading import find_weights
 from warpzone.run.names import WEIGHTS_SUFFIX
 from warpzone.run.opening import read_file
-from warpzone.run.safe import plain_name, read_header
+from warpzone.run.packing import read_packed
+from warpzone.run.safe import read_header
 from warpzone.run.shipped import description_beside, has_name, named_agent
 from warpzone.run.sidecar import CheckpointError
 
@@ -118,12 +117,10 @@ def _read(path: Path) -> tuple[dict[str, Tensor], Mapping[str, str]]:
         if expected is not None and hashlib.sha256(content).hexdigest() != expected:
             raise CheckpointError("it is not the file that its description was made for")
         load_torch()
-        from safetensors.torch import load
-
-        tensors = load(content)
-    except (CheckpointError, SafetensorError) as error:
+        tensors = read_packed(content)
+    except CheckpointError as error:
         raise OSError(f"{path} cannot be read: {error}") from error
-    return {plain_name(name): value for name, value in tensors.items()}, notes
+    return tensors, notes
 
 
 def _step(notes: Mapping[str, str]) -> int | None:

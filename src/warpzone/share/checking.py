@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warpzone.config import from_dict
-from warpzone.eval.card import STAGES
+from warpzone.eval.card import PRECISIONS, STAGES
 from warpzone.eval.cases import BASELINES, POLICIES, parse_delays
 from warpzone.rom import KNOWN
 from warpzone.run.shipped import ACTING, FORMAT, KIND
@@ -34,7 +34,7 @@ def checked(said: Any) -> dict[str, Any]:
         "sha256": _hash(about.get("sha256")),
         "bytes": _count(about.get("bytes"), "bytes"),
         "parameters": _count(about.get("parameters"), "parameters"),
-        "precision": "single" if about.get("precision") == "single" else "half",
+        "precision": _precision(about.get("precision", "half")),
         "network": _text(about.get("network"), "network"),
         "config": _config(about.get("config")),
         "training": {
@@ -51,6 +51,11 @@ def checked(said: Any) -> dict[str, Any]:
         },
         "sample": [],
     }
+
+
+def _precision(said: Any) -> str:
+    found: str = _need(lambda value: value in list(PRECISIONS), said, "precision")
+    return found
 
 
 def _config(said: Any) -> dict[str, Any]:

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import load, save
-from torch import Tensor
 
 from warpzone.eval import card
-from warpzone.eval.cases import Outcome
-from warpzone.eval.description import UNKNOWN, as_text, describe, shortest_command
+from warpzone.eval.cases import Outcome, usual_start
+from warpzone.eval.description import UNKNOWN, as_text, describe, shortest_command, taught_command
 from warpzone.eval.results import as_document
 from warpzone.eval.weights import MOST_WEIGHTS, Found
 from warpzone.rom import KNOWN
 from warpzone.run.names import CHECKPOINTS, CONFIG, EVALS, EVALUATION
 from warpzone.run.opening import parse_json, read_file, read_object
+from warpzone.run.packing import summary
 from warpzone.run.reader import read_rows
 from warpzone.run.safe import read_header
 from warpzone.run.shipped import description_beside
@@ -78,11 +77,13 @@ def pack(found: Found, name: str, evals: Sequence[Path] = ()) -> Parcel:
     source = hashlib.sha256(content).hexdigest()
     _, notes = read_header(found.path)
     meta = _public(notes)
+    # As they are in the file: what is packed stays packed.
     tensors = load(content)
     if notes.keys() - {"meta"} or json.loads(notes.get("meta", "{}")) != meta:
         # Checkpoints hold the whole configuration, addresses and places included.
         content = save(dict(sorted(tensors.items())), metadata={"meta": json.dumps(meta)})
-    file = _file(content, tensors)
+    digest = hashlib.sha256(content).hexdigest()
+    file = {"sha256": digest, "bytes": len(content), **summary(tensors)}
     documents = _documents(found, source, evals)
     about = description_beside(found.path)
     if about:
@@ -110,16 +111,6 @@ def _public(notes: Mapping[str, str]) -> dict[str, Any]:
     return {name: meta[name] for name in PUBLIC if isinstance(meta.get(name), int | float)}
 
 
-def _file(content: bytes, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    half = all(value.dtype == torch.float16 for value in tensors.values())
-    return {
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "bytes": len(content),
-        "parameters": sum(value.numel() for value in tensors.values()),
-        "precision": "half" if half else "single",
-    }
-
-
 def run_folder(weights: Path) -> Path:
     """The folder of the run that weights belong to."""
     folder = weights.parent
@@ -143,7 +134,7 @@ def _of_run(
         # Code of the user's own, which only training needs.
         values["reward"] = "progress"
     training = {
-        "command": shortest_command(dataclasses.asdict(found.config)),
+        "command": taught_command(recorded) or shortest_command(dataclasses.asdict(found.config)),
         "from": f"the agent {Path(values['init']).stem}" if values["init"] else "scratch",
         "commit": recorded.get("commit") or UNKNOWN,
         "seed": values["seed"],
@@ -179,11 +170,15 @@ def _document(path: Path, source: str, required: bool = False) -> dict[str, Any]
             card.measured([document])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is not what `warpzone eval --json` writes") from error
-    if document.get("sha256") == source:
+    if not usual_start(document):
+        wrong = "of episodes that did not begin at the door as small Mario"
+    elif document.get("sha256") != source:
+        wrong = "of other weights"
+    else:
         return document
     if required:
-        raise ValueError(f"{path} is an evaluation of other weights")
-    print(f"warpzone hub: {path} is of other weights, and is left out", file=sys.stderr)
+        raise ValueError(f"{path} is an evaluation {wrong}")
+    print(f"warpzone hub: {path} is {wrong}, and is left out", file=sys.stderr)
     return {}
 
 

@@ -20,12 +20,21 @@ def test_a_good_one_is_kept_but_for_what_is_unknown(good: dict[str, Any]) -> Non
     assert {**found, "sample": good["sample"], "precision": "half"} == {**good, "precision": "half"}
 
 
+@pytest.mark.parametrize("precision", ["half", "single", "mixed"])
+def test_the_precision_is_kept(good: dict[str, Any], precision: str) -> None:
+    assert checked({**good, "precision": precision})["precision"] == precision
+    older = {name: value for name, value in good.items() if name != "precision"}
+    assert checked(older)["precision"] == "half"
+
+
 WRONG: list[tuple[str, Any, str]] = [
     ("warpzone_agent", 2, "not one of this version"),
     ("sha256", "ABC", "no usable sha256"),
     ("bytes", -1, "no usable bytes"),
     ("bytes", True, "no usable bytes"),
     ("parameters", 1 << 70, "no usable parameters"),
+    ("precision", "double", "no usable precision"),
+    ("precision", ["half"], "no usable precision"),
     ("name", "a\nb", "no usable name"),
     ("network", "x" * 5000, "no usable network"),
     ("notes", ["ok", "\x1b[2J"], "no usable notes"),
