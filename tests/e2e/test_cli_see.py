@@ -59,6 +59,39 @@ def test_eval_writes_and_tells(capsys: OUT, run: Path, tmp_path: Path) -> None:
     assert json.loads(again.read_text()) == first
 
 
+def test_eval_from_halfway_is_marked(capsys: OUT, run: Path, tmp_path: Path) -> None:
+    """1-4 has no middle; 1-1 from there is not 1-1 from the door."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    words = ["eval", str(run), "--stages", "1-1,1-4", "--delays", "0", "--policy", "argmax"]
+    documents = {}
+    for name, flags in {"door": [], "middle": ["--start-halfway", "--baselines"]}.items():
+        out = tmp_path / f"{name}.json"
+        table = ["--parquet", str(tmp_path / f"{name}.parquet")]
+        assert main([*words, *flags, "--json", str(out), *table]) == 0
+        documents[name] = json.loads(out.read_text())
+        said = capsys.readouterr()
+        halfway = name == "middle"
+        assert documents[name]["start_halfway"] is halfway
+        assert (", starts halfway" in " ".join(said.out.split())) is halfway
+        assert f"0 of 2 episodes{' from halfway' if halfway else ''} reach the flag" in said.out
+        assert ("1-4 has no halfway page; the game begins at the door" in said.err) is halfway
+    assert documents["middle"]["from_the_door"] == ["1-4"]
+    about = json.loads(parquet.read_metadata(tmp_path / "middle.parquet").metadata[b"warpzone"])
+    assert about["start_halfway"] is True
+    door, middle = (
+        {row["stage"]: row["x"] for row in document["episodes"] if row["policy"] == "argmax"}
+        for document in documents.values()
+    )
+    assert door["1-1"] < 1000 < middle["1-1"]
+    others = {
+        row["policy"]: row["x"]
+        for row in documents["middle"]["episodes"]
+        if row["stage"] == "1-1" and row["policy"] != "argmax"
+    }
+    assert others.keys() == {"random", "scripted"}
+    assert min(others.values()) > 1000
+
+
 def test_eval_of_whole_games_and_of_weights_alone(capsys: OUT, run: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     alone = tmp_path / "old.safetensors"
@@ -167,6 +200,8 @@ def test_training_films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
         (["eval", "RUN", "--delays", "0..500"], "0..500"),
         (["eval", "RUN", "--stuck-after", "0"], "--stuck-after"),
         (["eval", "RUN", "--whole-game", "--stages", "1-2"], "--stages"),
+        (["eval", "RUN", "--whole-game", "--start-halfway"], "the whole game begins"),
+        (["eval", "RUN", "--start-halfway", "--start-power", "big"], "leave out --start-power"),
         (["eval", "latest", "--runs-dir", "no-such-folder"], "no-such-folder"),
         (["video", "RUN", "--out", "x.avi"], "avi"),
         (["video", "RUN", "--out", "x.mp4", "--stuck-after", "0"], "--stuck-after"),

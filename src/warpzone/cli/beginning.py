@@ -1,10 +1,10 @@
-"""`--start-power` and `--start-halfway` of the commands that show a game."""
+"""`--start-power` and `--start-halfway` of the commands that play a game."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypedDict
 
 from warpzone.env.infos import BEGUN, HALFWAY
@@ -47,10 +47,15 @@ def say_door(args: argparse.Namespace, began: Iterable[tuple[str, str]]) -> None
     """Says which stages have no middle to begin in. began: stages, and what they began as."""
     if not args.start_halfway:
         return
-    if doors := sorted({stage for stage, began_as in began if began_as != HALFWAY}):
+    say_doors(args.command, sorted({stage for stage, as_what in began if as_what != HALFWAY}))
+
+
+def say_doors(command: str, doors: Sequence[str]) -> None:
+    """The same of stages that are known to have none."""
+    if doors:
         verb = "have" if len(doors) > 1 else "has"
         print(
-            f"warpzone {args.command}: {', '.join(doors)} {verb} no halfway page; the game begins "
+            f"warpzone {command}: {', '.join(doors)} {verb} no halfway page; the game begins "
             "at the door there",
             file=sys.stderr,
         )

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warpzone.cli import beginning
 from warpzone.cli.acting import AGENT, NETWORK
 
 if TYPE_CHECKING:
@@ -39,12 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--stuck-after", type=int, default=400, help="steps without new ground that fail (400)"
     )
-    parser.add_argument(
-        "--start-power",
-        choices=("small", "big", "fire", "any"),
-        default="small",
-        help="what Mario begins as (default small); any draws one of the three for each delay",
-    )
+    beginning.add_flags(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
     parser.add_argument("--parquet", type=Path, metavar="FILE", help="write episodes as Parquet")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -65,6 +61,9 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("--whole-game starts at 1-1 and takes no --stages")
     if args.whole_game and args.baselines:
         raise ValueError("--baselines are about single stages, not about --whole-game")
+    start = beginning.start(args)
+    if args.whole_game and args.start_halfway:
+        beginning.refuse_game()
     # Checked before minutes of play, not after.
     for file in (args.json, args.parquet):
         if file is not None and not file.parent.is_dir():
@@ -90,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
         "rom": roms.identify(image, None).variant,
         "stuck_after": args.stuck_after,
         "start_power": args.start_power,
+        "start_halfway": args.start_halfway,
     }
     began = time.perf_counter()
     if args.whole_game:
@@ -115,10 +115,15 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from rich.console import Console
 
+    from warpzone.eval.eval_lanes import without_middle
     from warpzone.eval.evaluate import evaluate
     from warpzone.eval.results import as_document, as_table
     from warpzone.eval.summary import overall, summarize
 
+    if args.start_halfway:
+        stages = parse_stages(args.stages or found.config.stages) or (0,)
+        # Of these the numbers are as ever.
+        about["from_the_door"] = without_middle(found.config, image, program, stages)
     # Shown on terminals only.
     with Console(stderr=True).status("playing"):
         outcomes = evaluate(
@@ -131,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
             policies=policies,
             seed=args.seed,
             stuck_after=args.stuck_after,
-            start_power=args.start_power,
+            **start,
         )
         if args.baselines:
             from warpzone.eval.baselines import play_baselines
@@ -146,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
                 delays=delays,
                 seed=args.seed,
                 stuck_after=args.stuck_after,
-                start_power=args.start_power,
+                **start,
             )
     seconds = time.perf_counter() - began
     if args.json:
@@ -155,16 +160,26 @@ def run(args: argparse.Namespace) -> int:
         write_parquet(args.parquet, outcomes, about)
     console = _console()
     begun = "" if args.start_power == "small" else f", starts as {args.start_power}"
+    if args.start_halfway:
+        begun = ", starts halfway"
+        beginning.say_doors(args.command, about["from_the_door"])
     console.print(as_table(summarize(outcomes), found.title + begun, console.width))
     for policy in policies:
         clears, episodes, low, high = overall(outcomes, policy)
         print(
-            f"{policy}: {clears} of {episodes} episodes reach the flag, "
+            f"{policy}: {clears} of {episodes} episodes{_from(args)} reach the flag, "
             f"{clears / episodes:.1%} (95 %: {low:.1%} to {high:.1%})"
         )
     steps = sum(outcome.steps for outcome in outcomes)
     print(f"{len(outcomes)} episodes, {steps:,} steps in {seconds:.1f} s")
     return 0
+
+
+def _from(args: argparse.Namespace) -> str:
+    """Where episodes began, if not at the door as small Mario: their sum is of something else."""
+    if args.start_halfway:
+        return " from halfway"
+    return "" if args.start_power == "small" else f" as {args.start_power}"
 
 
 def _show_games(found: Found, rows: list[dict[str, Any]], seconds: float) -> None:

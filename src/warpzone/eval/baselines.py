@@ -34,6 +34,7 @@ def play_baselines(
     seed: int = 0,
     stuck_after: int = STUCK_AFTER,
     start_power: str = "small",
+    start_halfway: float = 0.0,
 ) -> list[Outcome]:
     """Plays every stage from every start delay with both. The same every time."""
     cases = make_cases(parse_stages(stages or config.stages) or (0,), BASELINES, delays)
@@ -48,6 +49,7 @@ def play_baselines(
             time_limit=STEP_LIMIT,
             stagnation_limit=stuck_after,
             start_power=start_power,
+            start_halfway=start_halfway,
         )
         outcomes += _play(config, lanes, part, seed)
     return outcomes

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from warpzone.env.stages import stage_name
 
@@ -49,6 +50,13 @@ class Outcome:
     y: int = 0
     area_type: int = -1
     area_index: int = -1
+
+
+def usual_start(evaluation: Mapping[str, Any]) -> bool:
+    """Whether the episodes of an evaluation, as `warpzone eval --json` writes it, began like those
+    of training: at the door, as small Mario. Clears from elsewhere do not count as those."""
+    small = evaluation.get("start_power", "small") == "small"
+    return small and not evaluation.get("start_halfway", False)
 
 
 def make_cases(stages: Sequence[int], policies: Sequence[str], delays: Sequence[int]) -> list[Case]:

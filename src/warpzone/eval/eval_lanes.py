@@ -29,6 +29,24 @@ class Landing(NamedTuple):
     info: NDArray[np.int32]
 
 
+def without_middle(
+    config: TrainConfig,
+    rom: bytes,
+    native: _engine.NativeProgram | None,
+    stages: Sequence[int],
+) -> list[str]:
+    """The stages among these that have no halfway page: their episodes begin at the door."""
+    cases = [Case(stage, "argmax", 0) for stage in dict.fromkeys(stages)]
+    lanes = EvalLanes(config, rom, native, cases, start_halfway=1.0)
+    lanes.close()
+    began = lanes.first_info[:, COLUMN["restart"]].tolist()
+    return [
+        stage_name(case.stage)
+        for case, restart in zip(cases, began, strict=True)
+        if restart != _engine.HALFWAY_RESTART
+    ]
+
+
 class EvalLanes:
     """One vector of lanes, each with the stage and start delay of its case. Lanes are never
     reset: a lane that has ended is not stepped any more."""
@@ -39,10 +57,15 @@ class EvalLanes:
         rom: bytes,
         native: _engine.NativeProgram | None,
         cases: Sequence[Case],
+        *,
+        delays: tuple[int, int] | None = None,
         **changes: Any,
     ) -> None:
+        """delays: the range of start delays, of which each lane draws its own (default: that of
+        the cases); a saved lane fits only where this is the same."""
         count = len(cases)
-        delays = [case.start_delay for case in cases]
+        wanted = [case.start_delay for case in cases]
+        delays = (min(wanted), max(wanted)) if delays is None else delays
         self.whole_game = all(case.stage < 0 for case in cases)
         options = lane_options(
             config,
@@ -50,7 +73,7 @@ class EvalLanes:
                 "stages": "game"
                 if self.whole_game
                 else [[stage_name(case.stage)] for case in cases],
-                "start_delay": (min(delays), max(delays)),
+                "start_delay": delays,
                 "sticky": 0.0,
                 **changes,
             },
@@ -70,14 +93,19 @@ class EvalLanes:
         self._lanes = np.zeros(count, np.int64)
         with ExitStack() as undo:
             undo.callback(self.vector.close)
-            self._start(rom, native, delays)
+            self._start(rom, native, wanted, delays)
             undo.pop_all()
 
     def _start(
-        self, rom: bytes, native: _engine.NativeProgram | None, delays: Sequence[int]
+        self,
+        rom: bytes,
+        native: _engine.NativeProgram | None,
+        wanted: Sequence[int],
+        delays: tuple[int, int],
     ) -> None:
-        seeds = delay_seeds(rom, native, "game" if self.whole_game else "1-1", delays)
-        self.vector.seed([seeds[delay] for delay in delays])
+        stages = "game" if self.whole_game else "1-1"
+        seeds = delay_seeds(rom, native, stages, range(delays[0], delays[1] + 1))
+        self.vector.seed([seeds[delay] for delay in wanted])
         self.vector.reset(None, self._frames, self._info)
         #: [lanes, height, width].
         self.first_frames = self._frames[:, 0].copy()
@@ -85,11 +113,11 @@ class EvalLanes:
         self.first_info = self._info.copy()
         drawn = self._info[:, COLUMN["start_delay"]]
         # Where the game would end meanwhile, the engine starts without a delay.
-        wrong = np.flatnonzero((drawn != np.array(delays)) & (drawn != 0))
+        wrong = np.flatnonzero((drawn != np.array(wanted)) & (drawn != 0))
         if len(wrong):
             lane = int(wrong[0])
             raise RuntimeError(
-                f"a lane was to start after {delays[lane]} frames and started after {drawn[lane]}"
+                f"a lane was to start after {wanted[lane]} frames and started after {drawn[lane]}"
             )
 
     def step(self, actions: NDArray[np.int64], lanes: NDArray[np.int64]) -> Landing:

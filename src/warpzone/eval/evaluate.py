@@ -54,6 +54,7 @@ def evaluate(
     seed: int = 0,
     stuck_after: int | None = None,
     start_power: str = "small",
+    start_halfway: float = 0.0,
     together: int = TOGETHER,
     each_step: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
@@ -70,6 +71,7 @@ def evaluate(
         seed=seed,
         stuck_after=stuck_after,
         start_power=start_power,
+        start_halfway=start_halfway,
         together=together,
         each_step=each_step,
     )
@@ -95,6 +97,7 @@ def evaluate_cases(
     seed: int = 0,
     stuck_after: int | None = None,
     start_power: str = "small",
+    start_halfway: float = 0.0,
     together: int = TOGETHER,
     each_step: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
@@ -102,6 +105,7 @@ def evaluate_cases(
     lanes = {
         "stagnation_limit": STUCK_AFTER if stuck_after is None else stuck_after,
         "start_power": start_power,
+        "start_halfway": start_halfway,
     }
     outcomes: list[Outcome] = []
     with evaluating(agent):

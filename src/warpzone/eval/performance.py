@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,10 @@ class Performance:
         self._cases = list(cases)
         self._seed = seed
         self._patience = protocol.STUCK_AFTER if stuck_after is None else stuck_after
-        self._start = {"start_power": start_power, "start_halfway": start_halfway}
+        self._start: dict[str, Any] = {
+            "start_power": start_power,
+            "start_halfway": start_halfway,
+        }
         self._masks = action_table(config.actions).masks
         self.last: list[Shot] = []
 

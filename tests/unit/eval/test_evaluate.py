@@ -160,7 +160,7 @@ def test_powers_are_played_when_asked_for(image: bytes, program: Any) -> None:
     drawn = []
     for power, expected in (("small", {0}), ("big", {1}), ("fire", {2}), ("any", {0, 1, 2})):
         config = tiny(start_power="fire", start_halfway=1.0)
-        asked = {"start_power": power} if power != "small" else {}
+        asked: dict[str, Any] = {"start_power": power} if power != "small" else {}
         lanes = EvalLanes(
             config, image, program, [*cases, *make_cases((0,), ("argmax",), range(8))], **asked
         )
