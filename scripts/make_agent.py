@@ -1,4 +1,4 @@
-"""Makes a shipped agent of a run's weights: half precision, description and card.
+"""Makes a shipped agent of a run's weights: packed weights, description and card.
 
     python scripts/make_agent.py RUN_OR_WEIGHTS --name all
     warpzone eval all --stages all --json a.json
@@ -6,15 +6,17 @@
     warpzone eval all --whole-game --policy argmax --json c.json
     python scripts/make_agent.py RUN_OR_WEIGHTS --name all --evals a.json b.json c.json
 
-The first call is for the evaluations, which are of the file that is shipped; the second one puts
-what they measured into description and card. What is given beside a run's own files is what they do
-not say.
+The first call packs the weights (half precision, large matrices in 8 bits: `run/packing.py`); the
+evaluations are of that file, which is what users load; the second call puts what they measured into
+description and card, and refuses evaluations of any other file. What is given beside a run's own
+files is what they do not say.
 """
 
 import argparse
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +24,47 @@ import torch
 from safetensors.torch import load_file, save
 
 from warpzone.eval import card
-from warpzone.eval.description import UNKNOWN, as_text, describe, training_command
+from warpzone.eval.description import (
+    UNKNOWN,
+    as_text,
+    describe,
+    taught_command,
+    training_command,
+)
 from warpzone.run.files import write_atomically, write_text
 from warpzone.run.names import BEST, CONFIG, WEIGHTS
-from warpzone.run.safe import read_header
+from warpzone.run.packing import pack, summary
+from warpzone.run.safe import plain_name, read_header
 from warpzone.run.shipped import AGENTS
 from warpzone.run.versions import read_sessions
 
 
-def half(source: Path, target: Path) -> dict[str, Any]:
-    """Writes the weights in half precision; what is known about them."""
+def packed(source: Path, target: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
+    """Writes the weights as they are shipped, or their mean with others; what is known about
+    them."""
     _, notes = read_header(source)
-    tensors = {name: value.half().contiguous() for name, value in load_file(source).items()}
-    if not all(bool(torch.isfinite(value).all()) for value in tensors.values()):
-        raise SystemExit(f"{source} has weights that half precision cannot hold")
+    parts = [
+        {plain_name(name): value for name, value in load_file(path).items()}
+        for path in (source, *others)
+    ]
+    for path, part in zip(others, parts[1:], strict=True):
+        if {n: v.shape for n, v in part.items()} != {n: v.shape for n, v in parts[0].items()}:
+            raise SystemExit(f"{path} is of another network than {source}")
+    try:
+        tensors = pack(
+            {name: torch.stack([part[name].float() for part in parts]).mean(0) for name in parts[0]}
+            if others
+            else parts[0]
+        )
+    except ValueError as error:
+        raise SystemExit(f"{source} cannot be packed: {error}") from error
     meta = json.loads(notes.get("meta", "{}"))
-    # Tensors in order, so that the same weights give the same file.
-    content = save(dict(sorted(tensors.items())), metadata={"meta": json.dumps(meta)})
+    content = save(tensors, metadata={"meta": json.dumps(meta)})
     write_atomically(target, lambda temporary: _write(temporary, content))
     return {
         "sha256": hashlib.sha256(content).hexdigest(),
         "bytes": len(content),
-        "parameters": sum(value.numel() for value in tensors.values()),
+        **summary(tensors),
         "meta": meta,
     }
 
@@ -58,6 +79,14 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("source", type=Path, help="a run's folder or its .safetensors file")
+    parser.add_argument(
+        "--average",
+        type=Path,
+        nargs="*",
+        default=[],
+        metavar="WEIGHTS",
+        help="weights of the same network; what is packed is the mean of all of them",
+    )
     parser.add_argument("--name", required=True)
     parser.add_argument("--evals", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--measured-on", default="a CPU", help="the machine of the evaluations")
@@ -89,17 +118,18 @@ def main() -> int:
     sessions = read_sessions(source.parent)
     recorded = sessions[-1] if sessions else {}
     args.out.mkdir(parents=True, exist_ok=True)
-    made = half(source, args.out / f"{args.name}.safetensors")
+    weights = args.out / f"{args.name}.safetensors"
+    made = packed(source, weights, args.average)
     meta = made.pop("meta")
 
     documents = [json.loads(path.read_text()) for path in args.evals]
     for path, document in zip(args.evals, documents, strict=True):
-        if document.get("sha256", made["sha256"]) != made["sha256"]:
-            raise SystemExit(f"{path} is an evaluation of other weights")
+        if document.get("sha256") != made["sha256"]:
+            raise SystemExit(f"{path} is an evaluation of other weights than {weights}")
         if document["global_step"] != meta.get("global_step"):
             raise SystemExit(f"{path} is of step {document['global_step']}, not of these weights")
     training = {
-        "command": training_command(values, args.preset),
+        "command": taught_command(recorded) or training_command(values, args.preset),
         "from": args.origin,
         "commit": args.commit or recorded.get("commit") or UNKNOWN,
         "seed": values["seed"],

@@ -1,5 +1,5 @@
-"""Writes what was measured about the shipped agents into README, docs/results.md and the
-translations of both, between the lines `<!-- NAME -->` and `<!-- /NAME -->`, and draws their
+"""Writes what was measured about the shipped agents into README, docs/results.md, docs/agents.md
+and their translations, between the lines `<!-- NAME -->` and `<!-- /NAME -->`, and draws their
 learning curve. The Chinese words are those of scripts/translation/zh.toml.
 
     python scripts/make_results.py                       # from src/warpzone/agents and benchmarks
@@ -22,11 +22,12 @@ from translation import chinese
 
 from warpzone.eval import card
 from warpzone.report.published import RESULTS, SOURCES
-from warpzone.run.shipped import read_description, shipped_names
+from warpzone.run.names import WEIGHTS_SUFFIX
+from warpzone.run.shipped import AGENTS, read_description, shipped_names
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/results.md")
-CHINESE_PAGES = ("README.zh-CN.md", "docs/results.zh.md")
+PAGES = ("README.md", "docs/results.md", "docs/agents.md")
+CHINESE_PAGES = ("README.zh-CN.md", "docs/results.zh.md", "docs/agents.zh.md")
 #: What an agent of all stages must reach and what it aims at, in episodes of 992.
 GOALS = {"argmax": (850, 943), "sampled": (800, 930)}
 #: Points that the rate of argmax may be lower on starts and games that did not choose the weights.
@@ -68,6 +69,8 @@ def curve_of(name: str) -> str:
         }
         for policy in ("argmax", "sampled")
         for one in evaluations_of(name)
+        # `warpzone teach` evaluates the likeliest actions alone.
+        if policy in one
     ]
     draw = runpy.run_path(str(ROOT / "benchmarks" / "curve.py"))["draw"]
     return str(draw(rows, f"Agent {name}: share of all stages and start delays that it clears"))
@@ -138,6 +141,12 @@ def goals(about: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def size() -> str:
+    """What the weights of all agents take."""
+    taken = sum((AGENTS / f"{name}{WEIGHTS_SUFFIX}").stat().st_size for name in shipped_names())
+    return f"At present they take {taken / 2**20:.1f} MiB."
+
+
 def _got(got: int, must: int, aim: int) -> str:
     missing = f"**short by {must - got}**" if got < must else f"short of the aim by {aim - got}"
     return f"{got}" if got >= aim else f"{got}, {missing}"
@@ -160,6 +169,7 @@ def blocks() -> dict[str, str]:
         "measured": sums(about),
         "stages": table(about),
         "goals": goals(about),
+        "size": size(),
     }
 
 

@@ -48,6 +48,10 @@ FEW = {"eval": ["--stages", "4-3,8-4"], "video": ["--stage", "1-1..1-2", "--mosa
 PLAY = {
     "eval": ["--device", "cpu", "--delays", "0", "--stuck-after", "1"],
     "video": ["--device", "cpu", "--stuck-after", "1", "--scale", "1", "--slow", "1"],
+    "teach": [
+        *("--stages", "1-1", "--rounds", "1", "--episodes", "1", "--fit-steps", "1"),
+        *("--trial-steps", "1", "--search-steps", "0"),
+    ],
     "sweep": ["--trials", "2", "--workers", "1"],
     "population": ["--members", "2", "--workers", "1", "--exchange", "32"],
     "bench engine": ["--quick", "--seconds", "0.01", "--append", "ledger.jsonl"],

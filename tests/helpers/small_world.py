@@ -22,6 +22,7 @@ def shrink(patch: pytest.MonkeyPatch, stuck_after: int = 20) -> None:
         return whole(*args, **{**fields, "delays": (0,)})
 
     patch.setattr("warpzone.train.evaluator.evaluate", evaluate)
+    patch.setattr("warpzone.teach.course.evaluate", evaluate)
     patch.setattr("warpzone.eval.loaded.evaluate", evaluate)
     patch.setattr("warpzone.eval.loaded.DELAYS", (0,))
     patch.setattr(protocol, "STUCK_AFTER", stuck_after)

@@ -17,6 +17,7 @@ from warpzone.cli.suggest import Parser
 #: `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
     "train": "train an agent",
+    "teach": "teach an agent what it fails at: trials find episodes, its memory imitates them",
     "sweep": "search for settings: many runs, drawn and pruned by Optuna",
     "population": "population based training: members that exchange weights and change settings",
     "checkpoints": "list, inspect, verify, prune and migrate checkpoints",
@@ -40,7 +41,7 @@ WITH_TORCH = ("checkpoints", "hub")
 #: Commands that load it or the ROM before they can say anything.
 SLOW_TO_START = (
     *(*WITH_TORCH, "train", "eval", "video", "export", "map", "report", "play", "bench"),
-    *("doctor", "rom", "dashboard", "sweep", "population"),
+    *("doctor", "rom", "dashboard", "sweep", "population", "teach"),
 )
 
 

@@ -20,6 +20,12 @@ SAMPLE_CLEARED, SAMPLE_FAILED = 4, 2
 #: Stages below this share are listed as weak.
 WEAK = 0.5
 MIB = 2**20
+#: How weights are kept, by the word of descriptions.
+PRECISIONS = {
+    "half": "half precision",
+    "single": "single precision",
+    "mixed": "half precision, large matrices in 8 bits",
+}
 #: Characters of a line of a command.
 COMMAND_WIDTH = 92
 
@@ -115,8 +121,8 @@ def render(about: Mapping[str, Any]) -> str:
         "| | |",
         "|---|---|",
         f"| network | {about['network']}, {about['parameters']:,} parameters |",
-        f"| file | {about['bytes'] / MIB:.1f} MiB, {precision} precision"
-        f"{' (loading makes it single)' if precision == 'half' else ''} |",
+        f"| file | {about['bytes'] / MIB:.1f} MiB, {PRECISIONS[precision]}"
+        f"{'' if precision == 'single' else ' (loading makes it single)'} |",
         f"| SHA-256 | `{about['sha256']}` |",
         f"| training | {_trained(training)} |",
         f"| start delays | 0 to {training['start_delay']} frames in training; those of {USUAL} "
@@ -147,11 +153,12 @@ def _trained(training: Mapping[str, Any]) -> str:
 def _measurements(about: Mapping[str, Any], precision: str) -> list[str]:
     if not about["measured"]:
         return ["Nothing yet.", *game_lines(about["games"])]
-    first, place = about["measured"][0], about["measured_on"]
+    first, kept = about["measured"][0], PRECISIONS[precision].capitalize()
+    place = f", on {about['measured_on']}" if about["measured_on"] else ""
     lines = [
         "One life, nothing done for particular stages; an episode is one start delay in frames. "
-        f"{precision.capitalize()} precision{f', on {place}' if place else ''}; another processor "
-        "may round differently, and now and then that turns an episode.",
+        f"{kept}{place}; another processor may round differently, and now and then that turns an "
+        "episode.",
         "",
         *sums(about["measured"]),
         *game_lines(about["games"]),

@@ -19,6 +19,8 @@ from warpzone.run.shipped import ACTING, FORMAT, KIND
 #: Of what may change at any time, what belongs into the command all the same.
 BUDGET = {"eval_interval", *(field.name for field in dataclasses.fields(BudgetConfig))}
 UNKNOWN = "not recorded"
+#: Characters of a command that is taken from a run's folder.
+MOST_COMMAND = 500
 
 
 def training_command(values: Mapping[str, Any], preset: str) -> str:
@@ -43,6 +45,15 @@ def training_command(values: Mapping[str, Any], preset: str) -> str:
 def shortest_command(values: Mapping[str, Any]) -> str:
     """The same, told against the preset that leaves least to say."""
     return min((training_command(values, preset) for preset in preset_names()), key=len)
+
+
+def taught_command(session: Mapping[str, Any]) -> str | None:
+    """The `warpzone teach` that a start of a run recorded; None if it trained, or if the words are
+    none of that command."""
+    command = session.get("taught")
+    if not isinstance(command, str) or not command.startswith("warpzone teach "):
+        return None
+    return command if len(command) < MOST_COMMAND and command.isprintable() else None
 
 
 def network_words(config: Mapping[str, Any]) -> str:

@@ -76,7 +76,7 @@ class Policy:
         self._state = agent.initial_state(self.lanes, device=self.device)
         self._actions = torch.zeros(self.lanes, dtype=torch.int64, device=self.device)
         self._starts = torch.ones(self.lanes, dtype=torch.bool, device=self.device)
-        self._workers = None if self.device.type == "cuda" else _workers(threads or cores())
+        self._workers = None if self.device.type == "cuda" else workers(threads or cores())
 
     def __enter__(self) -> Policy:
         return self
@@ -135,7 +135,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _workers(count: int) -> ThreadPoolExecutor:
+def workers(count: int) -> ThreadPoolExecutor:
     """Threads that each compute alone."""
     ready = Barrier(count + 1)
 

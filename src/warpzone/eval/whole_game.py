@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpzone import _engine
 from warpzone.config import TrainConfig
@@ -69,20 +70,20 @@ def play_games(
     chooser = Chooser(cases, seed)
     running = np.arange(len(cases))
     entered = np.zeros(len(cases), np.int64)
-    place = _places(lanes.first_info)
+    place = stages_of(lanes.first_info)
     games: list[Game | None] = [None] * len(cases)
     with evaluating(agent), closing(lanes), Policy(agent, lanes.first_frames) as policy:
         for step in range(STEP_LIMIT):
             actions = chooser.choose(policy.decide(running).logits, running, step)
             landing = lanes.step(actions, running)
-            now = _places(landing.info)
+            now = stages_of(landing.info)
             entered[running] += now > place[running]
             place[running] = np.maximum(now, place[running])
             ended = landing.terminated | landing.truncated
             for row in np.flatnonzero(ended):
                 lane = int(running[row])
                 info = dict(zip(COLUMN, landing.info[row].tolist(), strict=True))
-                over = info["game_over"] == 1 or info["life"] == 255
+                over = is_over(landing.info[row])
                 won = bool(landing.terminated[row]) and not over
                 games[lane] = Game(
                     policy=cases[lane].policy,
@@ -102,9 +103,12 @@ def play_games(
     return [game for game in games if game is not None]
 
 
-def _places(
-    info: np.ndarray[tuple[int, ...], np.dtype[np.int32]],
-) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """The stage of each row as 0..31."""
+def stages_of(info: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The stage of each row of infos as 0..31."""
     world, stage = info[:, COLUMN["world"]], info[:, COLUMN["stage"]]
     return ((world - 1) % 8 * 4 + (stage - 1) % 4).astype(np.int64)
+
+
+def is_over(info: NDArray[np.int32]) -> bool:
+    """Whether the last life was lost; of a game that has ended otherwise the princess is saved."""
+    return bool(info[COLUMN["game_over"]] == 1 or info[COLUMN["life"]] == 255)

@@ -47,15 +47,28 @@ class Agent(nn.Module):
 
     def act(self, obs: Tensor, previous_action: Tensor, state: State, starts: Tensor) -> Output:
         """One step. obs: uint8 [B, stack, H, W]; previous_action and starts: [B]."""
-        x = self._features(obs, previous_action, starts)
+        return self.act_on(self.encode(obs), previous_action, state, starts)
+
+    def act_on(
+        self, encoded: Tensor, previous_action: Tensor, state: State, starts: Tensor
+    ) -> Output:
+        """`act` behind the encoder. encoded: [B, F]."""
+        x = self._joined(encoded, previous_action, starts)
         x, state = self.memory.step(x, state, starts)
         logits, value = self.heads(x)
         return Output(logits, value, state)
 
     def forward(self, obs: Tensor, previous_action: Tensor, state: State, starts: Tensor) -> Output:
         """A sequence. obs: uint8 [T, B, stack, H, W]; previous_action and starts: [T, B]."""
-        flat = self._features(obs.flatten(0, 1), previous_action.flatten(), starts.flatten())
-        x, state = self.memory(flat.view(*starts.shape, -1), state, starts)
+        encoded = self.encode(obs.flatten(0, 1)).view(*starts.shape, -1)
+        return self.forward_on(encoded, previous_action, state, starts)
+
+    def forward_on(
+        self, encoded: Tensor, previous_action: Tensor, state: State, starts: Tensor
+    ) -> Output:
+        """`forward` behind the encoder. encoded: [T, B, F]."""
+        x = self._joined(encoded, previous_action, starts)
+        x, state = self.memory(x, state, starts)
         logits, value = self.heads(x)
         return Output(logits, value, state)
 
@@ -72,14 +85,20 @@ class Agent(nn.Module):
     def _noisy(self) -> list[NoisyLinear]:
         return [layer for layer in self.modules() if isinstance(layer, NoisyLinear)]
 
-    def _features(self, obs: Tensor, previous_action: Tensor, starts: Tensor) -> Tensor:
+    def encode(self, obs: Tensor) -> Tensor:
+        """What the encoder makes of pictures, before the last action is added. obs: uint8 [B,
+        stack, H, W]."""
         if self.spec.colors > 1:
             # Colours lie below each other in memory, so this moves nothing.
             obs = obs.reshape(obs.shape[0], self.spec.planes, self.spec.height, self.spec.width)
-        x: Tensor = self.encoder(obs)
+        encoded: Tensor = self.encoder(obs)
+        return encoded
+
+    def _joined(self, encoded: Tensor, previous_action: Tensor, starts: Tensor) -> Tensor:
         if self.previous is not None:
-            x = x + self.previous(torch.where(starts, self.spec.actions, previous_action))
-        return F.relu(x)
+            before = torch.where(starts, self.spec.actions, previous_action)
+            encoded = encoded + self.previous(before)
+        return F.relu(encoded)
 
 
 def _make_memory(spec: ModelSpec) -> Memory:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.config import TrainConfig
-from warpzone.eval.weights import find_agent
+from warpzone.eval.weights import Found, find_agent
 from warpzone.model.agent import Agent
 from warpzone.run.files import sha256
 from warpzone.run.matching import require_network
@@ -20,8 +20,13 @@ def load_initial(agent: Agent, config: TrainConfig) -> dict[str, Any]:
     found = find_agent(config.init, Path(config.runs_dir))
     require_network(config, found.config)
     agent.load_state_dict(found.agent.state_dict())
+    return initial(found, config.init)
+
+
+def initial(found: Found, name: str) -> dict[str, Any]:
+    """Which weights a run begins with, for its record."""
     return {
-        "agent": config.init,
+        "agent": name,
         "path": str(found.path),
         "sha256": sha256(found.path),
         "global_step": found.global_step,

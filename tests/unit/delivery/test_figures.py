@@ -234,6 +234,14 @@ def an_hour() -> str:
     )
 
 
+def an_hour_in_use() -> str:
+    if (used := document("soak.json")["growth"].get("in_use_mib")) is None:
+        return "`in_use_mib`"
+    low, high = used["interval_per_hour"]
+    grown = f"{used['per_hour']:.1f} MiB, interval {low:.1f} to {high:.1f}: `{used['verdict']}`"
+    return f"What was in use grew by {grown}"
+
+
 def an_hour_given_back() -> str:
     updates, growth, interval, verdict = soaked("soak_held.json")
     return (
@@ -311,7 +319,7 @@ def small_network() -> str:
 
 def size_of_agents() -> str:
     files = (ROOT / "src" / "warpzone" / "agents").glob("*.safetensors")
-    return f"at present they take {sum(file.stat().st_size for file in files) / 2**20:.0f}."
+    return f"At present they take {sum(file.stat().st_size for file in files) / 2**20:.1f} MiB."
 
 
 CLAIMS: list[tuple[str, Claim]] = [
@@ -330,6 +338,7 @@ CLAIMS: list[tuple[str, Claim]] = [
     ("docs/installing.md", without_a_compiler),
     ("docs/installing.md", small_network),
     ("docs/reading-metrics.md", an_hour),
+    ("docs/reading-metrics.md", an_hour_in_use),
     ("docs/reading-metrics.md", an_hour_given_back),
     ("docs/runs.md", killed_runs),
     ("docs/runs.md", disasters),

@@ -6,6 +6,8 @@ import pytest
 from small_agents import evaluation
 
 from warpzone.cli.flags import resolve
+from warpzone.cli.main import build_parser
+from warpzone.env.stages import parse_stages
 from warpzone.eval import card
 from warpzone.run.shipped import read_card, read_description, shipped_names
 
@@ -75,13 +77,33 @@ def test_cards_say_what_descriptions_say(name: str) -> None:
         assert {len(digits) for digits in clears.values()} == {31}
         assert card.rate(*card.total(clears)) in text
     words = shlex.split(about["training"]["command"])
-    config = resolve(words[2:], prog="warpzone train", about="", say=lambda text: None)
-    same = {field: getattr(config, field) for field in about["config"]}
-    assert same == about["config"]
+    assert words[0] == "warpzone"
+    if words[1] == "teach":
+        # It has the settings of the agent that it began with.
+        args = build_parser("teach").parse_args(words[1:])
+        assert parse_stages(args.stages) == tuple(range(32))
+    else:
+        config = resolve(words[2:], prog="warpzone train", about="", say=lambda text: None)
+        same = {field: getattr(config, field) for field in about["config"]}
+        assert same == about["config"]
     never = [stage for stage, digits in first["clears"]["argmax"].items() if "1" not in digits]
     assert all(f"- {stage}: never cleared" in text for stage in never)
     assert {one["stage"] for one in about["sample"]} <= set(card.STAGES)
     assert len(about["sample"]) >= card.SAMPLE_CLEARED
+
+
+def test_a_card_says_how_weights_are_kept() -> None:
+    about = {**read_description("all"), "bytes": 6 << 20}
+    words = {
+        "half": "half precision (loading makes it single)",
+        "single": "single precision",
+        "mixed": "half precision, large matrices in 8 bits (loading makes it single)",
+    }
+    assert words.keys() == card.PRECISIONS.keys()
+    for precision, said in words.items():
+        text = card.render({**about, "precision": precision})
+        assert f"| file | 6.0 MiB, {said} |" in text
+        assert f"{card.PRECISIONS[precision].capitalize()}, on " in text
 
 
 def test_a_card_shows_only_what_was_measured() -> None:

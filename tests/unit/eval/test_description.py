@@ -8,7 +8,13 @@ from small_agents import evaluation
 
 from warpzone.cli.flags import resolve
 from warpzone.config import TrainConfig, load_preset
-from warpzone.eval.description import as_text, describe, network_words, shortest_command
+from warpzone.eval.description import (
+    as_text,
+    describe,
+    network_words,
+    shortest_command,
+    taught_command,
+)
 
 FILE = {"sha256": "0" * 64, "bytes": 10, "parameters": 2}
 
@@ -35,3 +41,12 @@ def test_networks_in_words() -> None:
     values = dataclasses.asdict(TrainConfig(memory="lstm", encoder="impala", size=64))
     words = network_words(values)
     assert words == "impala encoder of width 1, lstm of 512; 4 x 64x64, simple actions"
+
+
+def test_a_taught_agent_names_its_course() -> None:
+    """What is no such command is not put on a card, whoever wrote it into the folder."""
+    course = "warpzone teach all --stages 4-3"
+    assert taught_command({"taught": course}) == course
+    for other in (None, 7, "", "rm -r x", course + "\n", "warpzone train", course + 500 * "x"):
+        assert taught_command({"taught": other}) is None
+    assert taught_command({}) is None

@@ -1,0 +1,261 @@
+"""A course: rounds of exploring, fitting and evaluating; its folder is one like a run's."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+
+from warpzone import _engine
+from warpzone.config import TrainConfig
+from warpzone.env.stages import stage_name
+from warpzone.eval.cases import LONGEST_DELAY, Outcome, clears
+from warpzone.eval.evaluate import evaluate
+from warpzone.model.agent import Agent
+from warpzone.run.folder import RunFolder
+from warpzone.run.names import BEST, EVALS, WEIGHTS
+from warpzone.teach.explorer import Explorer
+from warpzone.teach.fitting import Fitter
+from warpzone.teach.games import GameExplorer
+from warpzone.teach.lessons import Lesson
+from warpzone.teach.places import Known
+from warpzone.teach.tasks import Findings, Start
+
+#: How many times as many start delays a stage gets in the first round, and where the agent fails:
+#: the more it fails, up to these.
+FIRST_TIMES = 8.0
+MOST_TIMES = 4.0
+TIMES = 20.0
+#: How much of what is known of a stage's failures is from the round before.
+REMEMBERED = 0.6
+#: How much more often lessons of stages are taken that the agent fails, and lessons of the last
+#: two rounds.
+FAILING_WEIGHT = 4.0
+NEW_WEIGHT = 2.0
+#: Lessons without anything to learn that are kept; the oldest go.
+MOST_KEPT = 5_500
+
+
+#: Random numbers for games are others than those for stages.
+GAMES = 1
+Kind = TypeVar("Kind", bound=Explorer)
+
+
+class NothingFoundError(OSError):
+    """There is nothing to teach."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no trial reached the flag; give them more --trial-steps, or a search more "
+            "--search-steps"
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a course does."""
+
+    stages: tuple[int, ...]
+    rounds: int = 10
+    #: Start delays for each stage and round; more where the agent fails, and in the first round.
+    episodes: int = 16
+    #: Steps of trials for each of them that the agent fails, and of a search for a stage where
+    #: they are for nothing.
+    trial_steps: int = 6_000
+    search_steps: int = 10_000_000
+    #: Whole games of a round.
+    games: int = 0
+    #: Optimiser steps of a round.
+    fit_steps: int = 300
+    lr: float = 1e-4
+    #: How much a shown step counts beside one that is to stay as it is.
+    shown_weight: float = 0.5
+    #: What the policy's logits are multiplied by before the course.
+    sharpen: float = 1.0
+    seed: int = 0
+
+
+class Course:
+    """Teaches one agent. After each round its folder has the agent's weights."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        agent: Agent,
+        config: TrainConfig,
+        rom: bytes,
+        native: _engine.NativeProgram | None,
+        folder: RunFolder,
+        *,
+        say: Callable[[str], None] = print,
+        each_step: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.plan = plan
+        self.agent = agent
+        self.best_clears = -1
+        #: Steps of this course; as in `train --init`, those of the agent before are not counted.
+        self.global_step = 0
+        self._config, self._game = config, (rom, native)
+        self._folder = folder
+        self._say, self._each_step = say, each_step
+        self._began = time.perf_counter()
+        self._known: dict[int, Known] = {}
+        #: Lessons and the rounds they are from: without anything to learn, and with.
+        self._kept: deque[tuple[int, Lesson]] = deque(maxlen=MOST_KEPT)
+        self._shown: list[tuple[int, Lesson]] = []
+        #: The share of each stage's episodes that the agent fails.
+        self._failing: dict[int, float] = {}
+
+    def run(self) -> None:
+        """All rounds."""
+        sharpen(self.agent, self.plan.sharpen)
+        fitter = Fitter(
+            self.agent,
+            learning_rate=self.plan.lr,
+            shown_weight=self.plan.shown_weight,
+            seed=self.plan.seed,
+        )
+        self._failing = failures(self.plan.stages, self._evaluate(0))
+        for number in range(1, self.plan.rounds + 1):
+            with fitter.averaged():
+                self._explore(number)
+                if self.plan.games:
+                    self._explore_games(number)
+            if not self._kept and not self._shown:
+                raise NothingFoundError
+            self._fit(number, fitter)
+            with fitter.averaged():
+                self._evaluate(number)
+
+    def _explore(self, number: int) -> None:
+        random = np.random.default_rng([self.plan.seed, number])
+        explorer = self._explorer(Explorer, random)
+        starts = self._starts(number, random)
+        found = explorer.explore(starts, self.plan.trial_steps, self.plan.search_steps)
+        self._keep(number, found)
+        for stage in self.plan.stages:
+            alone = [cleared for start, cleared in found.alone if start.stage == stage]
+            if alone:
+                failed = 1.0 - sum(alone) / len(alone)
+                before = self._failing[stage]
+                self._failing[stage] = REMEMBERED * before + (1.0 - REMEMBERED) * failed
+        self._tell_found(number, found)
+
+    def _explore_games(self, number: int) -> None:
+        random = np.random.default_rng([self.plan.seed, number, GAMES])
+        explorer = self._explorer(GameExplorer, random)
+        order = random.permutation(LONGEST_DELAY + 1)[: self.plan.games].tolist()
+        found = explorer.explore([Start(0, delay) for delay in order], self.plan.trial_steps)
+        self._keep(number, found)
+        self._tell_found(number, found)
+        self._tell(f"round {number}: with trials {explorer.won} of {len(order)} games are won")
+
+    def _explorer(self, kind: type[Kind], random: np.random.Generator) -> Kind:
+        return kind(
+            self.agent,
+            self._config,
+            *self._game,
+            seed=int(random.integers(2**31)),
+            known=self._known,
+            each_step=self._each_step,
+        )
+
+    def _keep(self, number: int, found: Findings) -> None:
+        self.global_step += found.steps + found.searched_steps
+        for lesson in found.lessons:
+            (self._kept if lesson.alone else self._shown).append((number, lesson))
+
+    def _starts(self, number: int, random: np.random.Generator) -> list[Start]:
+        """Episodes of a round: first many, so that there is something to keep of everything; then
+        fewer, in half of which the agent draws its actions."""
+        starts: list[Start] = []
+        for stage in self.plan.stages:
+            order = random.permutation(LONGEST_DELAY + 1).tolist()
+            first = number == 1
+            times = FIRST_TIMES if first else min(MOST_TIMES, 1.0 + TIMES * self._failing[stage])
+            count = min(round(self.plan.episodes * times), len(order))
+            starts += [
+                Start(stage, delay, drawn=not first and bool(index % 2))
+                for index, delay in enumerate(order[:count])
+            ]
+        return starts
+
+    def _tell_found(self, number: int, found: Findings) -> None:
+        shown = sum(not lesson.alone for lesson in found.lessons)
+        left = Counter(stage_name(start.stage) for start in found.left)
+        names = ", ".join(f"{count} of {name}" for name, count in left.items())
+        searched = f", searched {found.searched_steps:,}" if found.searched_steps else ""
+        self._tell(
+            f"round {number}: alone the flag from {sum(cleared for _, cleared in found.alone)} of "
+            f"{len(found.alone)} starts; lessons for {shown} others, none for "
+            f"{names or 'none'}; {found.steps:,} steps{searched}"
+        )
+
+    def _fit(self, number: int, fitter: Fitter) -> None:
+        lessons = [*self._kept, *self._shown]
+        steps = sum(lesson.length for _, lesson in lessons)
+        found = fitter.fit(
+            [lesson for _, lesson in lessons],
+            [
+                (1.0 + FAILING_WEIGHT * self._failing.get(lesson.stage, 0.0))
+                * (NEW_WEIGHT if made >= number - 1 else 1.0)
+                for made, lesson in lessons
+            ],
+            self.plan.fit_steps,
+            each_step=self._each_step,
+        )
+        self._tell(
+            f"round {number}: {len(lessons)} lessons of {steps:,} steps, {len(self._shown)} with "
+            f"something to learn; {found.agreed:.0%} of shown actions lead, drift "
+            f"{found.drift:.4f}"
+        )
+
+    def _evaluate(self, number: int) -> Sequence[Outcome]:
+        """Plays the stages with argmax, and keeps the weights."""
+        stages = ",".join(map(stage_name, self.plan.stages))
+        outcomes = evaluate(
+            self.agent,
+            self._config,
+            *self._game,
+            stages=stages,
+            policies=("argmax",),
+            each_step=self._each_step,
+        )
+        count = clears(outcomes)
+        seconds = time.perf_counter() - self._began
+        meta = {"global_step": self.global_step, "clears": count, "seconds": round(seconds, 1)}
+        self._tell(f"round {number}: argmax clears {count} of {len(outcomes)}", "eval")
+        self._folder.save_weights(WEIGHTS, self.agent, meta)
+        rows = [{**meta, **dataclasses.asdict(outcome)} for outcome in outcomes]
+        self._folder.append(EVALS, rows)
+        if count > self.best_clears:
+            self.best_clears = count
+            self._folder.save_weights(BEST, self.agent, meta)
+        return outcomes
+
+    def _tell(self, text: str, who: str = "teach") -> None:
+        self._say(f"[{who}] {time.perf_counter() - self._began:.0f} s, {text}")
+
+
+@torch.no_grad()
+def sharpen(agent: Agent, factor: float) -> None:
+    """Multiplies the policy's logits: its likeliest actions stay, and are drawn more often."""
+    for parameter in agent.heads.policy.parameters():
+        parameter.mul_(factor)
+
+
+def failures(stages: Sequence[int], outcomes: Sequence[Outcome]) -> dict[int, float]:
+    """The share of the episodes of each stage that did not reach the flag."""
+    ended: dict[str, list[bool]] = {stage_name(stage): [] for stage in stages}
+    for outcome in outcomes:
+        ended[outcome.stage].append(outcome.cleared)
+    return {
+        stage: 1.0 - sum(ended[stage_name(stage)]) / len(ended[stage_name(stage)])
+        for stage in stages
+    }

@@ -1,0 +1,73 @@
+"""What a trial does: where it begins, and what it does there instead of what the agent does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from warpzone.teach.places import Known, Place
+from warpzone.teach.tasks import GENTLE_TRIALS, Order, Task
+
+#: Whole ways of other start delays that are tried, after the gentle trials.
+MOST_WAYS_TRIED = 4
+#: Of the trials after these, those with a detour that is known from elsewhere, and those in which
+#: the agent draws; the others press any buttons. Where something has been found, more of them are
+#: gentle: something nearer to the agent is looked for.
+KNOWN_SHARE = 0.35
+DRAWN_SHARE = 0.35
+DRAWN_SHARE_FOUND = 0.6
+#: Steps for which actions are drawn, short ones more often, and temperatures.
+DRAWN = (2, 60)
+TEMPERATURES = (0.7, 1.0, 1.5, 2.5)
+#: Steps of a detour of any buttons, short ones more often, and for which each button is held.
+DETOUR = (2, 48)
+HOLDING = (1, 14)
+
+
+class Trials:
+    """Draws orders."""
+
+    def __init__(
+        self, actions: int, known: Mapping[int, Known], random: np.random.Generator
+    ) -> None:
+        """known: by stage; what is added to it is tried."""
+        self._actions = actions
+        self._known = known
+        self._random = random
+
+    def draw(self, task: Task) -> Order:
+        """A trial of a task in which the agent has failed alone."""
+        known, random = self._known[task.start.stage], self._random
+        task.trials += 1
+        gentle = task.trials <= GENTLE_TRIALS
+        if not gentle and not task.found and task.ways_tried < MOST_WAYS_TRIED:
+            ways = known.ways(task.start.start_delay)
+            if task.ways_tried < len(ways):
+                task.ways_tried += 1
+                return Order(task, task.door, ways[task.ways_tried - 1])
+        path = task.paths.draw(random)
+        chance = random.random()
+        if gentle or (task.found and chance < DRAWN_SHARE_FOUND):
+            return self._gentle(task, path.draw(random))
+        if chance < KNOWN_SHARE and (taken := known.draw(path, random)):
+            return Order(task, *taken)
+        if chance < KNOWN_SHARE + DRAWN_SHARE:
+            return self._gentle(task, path.draw(random))
+        return Order(task, path.draw(random), self._any_buttons())
+
+    def _gentle(self, task: Task, place: Place) -> Order:
+        steps = self._length(*DRAWN)
+        return Order(task, place, drawn=steps, temperature=float(self._random.choice(TEMPERATURES)))
+
+    def _any_buttons(self) -> list[int]:
+        length = self._length(*DETOUR)
+        actions: list[int] = []
+        while len(actions) < length:
+            action = int(self._random.integers(self._actions))
+            actions += [action] * int(self._random.integers(*HOLDING))
+        return actions[:length]
+
+    def _length(self, shortest: int, longest: int) -> int:
+        return round(math.exp(self._random.uniform(math.log(shortest), math.log(longest))))

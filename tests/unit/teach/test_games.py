@@ -1,0 +1,174 @@
+"""Games: each stage is a task, and goes on where the one before has ended."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_runs import make_agent, tiny
+
+from warpzone import _engine, rom
+from warpzone.env.infos import COLUMN
+from warpzone.eval.cases import Case
+from warpzone.eval.eval_lanes import EvalLanes, Landing
+from warpzone.eval.weights import Found, find_agent
+from warpzone.eval.whole_game import stages_of
+from warpzone.rom import native
+from warpzone.teach.explorer import Explorer
+from warpzone.teach.games import GameExplorer
+from warpzone.teach.lessons import Lesson, Step
+from warpzone.teach.places import Place
+from warpzone.teach.tasks import Attempt, Order, Start, Task
+
+DELAY = 4
+
+
+class EnoughError(Exception):
+    """So many stages are enough."""
+
+
+@cache
+def explored() -> tuple[Found, list[Lesson]]:
+    """The first two stages of a game of the agent that comes with the package."""
+    found, image = find_agent("all", Path("runs")), rom.find(None)
+    looking = GameExplorer(
+        found.agent, found.config, image, native.load(image), seed=0, each_step=lambda: check()
+    )
+
+    def check() -> None:
+        if sum(task.lesson is not None for task in looking._tasks) > 1:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        looking.explore([Start(0, DELAY)], 4_000)
+    lessons = [task.lesson for task in looking._tasks if task.lesson is not None]
+    return found, lessons
+
+
+@torch.no_grad()
+def test_the_parts_of_a_game_are_one_game() -> None:
+    """Played one after the other by the agent, step by step, from power-on: what it sees, thinks
+    and remembers is what the lessons have."""
+    found, lessons = explored()
+    assert [lesson.stage for lesson in lessons] == [0, 1]
+    assert lessons[0].memory is None
+    agent, image = found.agent, rom.find(None)
+    lanes = EvalLanes(
+        found.config, image, native.load(image), [Case(-1, "argmax", DELAY)], end="game_over"
+    )
+    frames = [lanes.first_frames[0].copy()] * agent.spec.stack
+    state, previous, number = agent.initial_state(1), 0, 0
+    try:
+        for lesson in lessons:
+            if lesson.memory is not None:
+                assert lesson.previous == previous
+                for kept, now in zip(lesson.memory, state, strict=True):
+                    torch.testing.assert_close(kept, now[0], atol=1e-3, rtol=1e-3)
+            for index, action in enumerate(lesson.actions.tolist()):
+                obs = torch.from_numpy(np.stack(frames))[None]
+                output = agent.act(
+                    obs, torch.tensor([previous]), state, torch.tensor([number == 0])
+                )
+                torch.testing.assert_close(
+                    lesson.logits[index].float(), output.logits[0], atol=0.03, rtol=0.03
+                )
+                state, previous, number = output.state, action, number + 1
+                landing = lanes.step(np.array([action]), np.zeros(1, np.int64))
+                frames = [*frames[1:], landing.frames[0].copy()]
+            assert stages_of(landing.info)[0] > lesson.stage
+    finally:
+        lanes.close()
+
+
+def landed(**values: Any) -> Landing:
+    info = np.zeros((1, len(_engine.INFO_FIELDS)), np.int32)
+    told = {"world": 3, "stage": 2, "life": 2, **values}
+    for name, value in told.items():
+        if name in COLUMN:
+            info[0, COLUMN[name]] = value
+    terminated, truncated = (
+        np.array([bool(told.get(name))]) for name in ("terminated", "truncated")
+    )
+    frames, rewards = np.zeros((1, 2, 2), np.uint8), np.zeros(1, np.float32)
+    return Landing(frames, rewards, terminated, truncated, info)
+
+
+def attempt(alone: bool = True, leads_on: bool = True) -> Attempt:
+    task = Task(Start(9, DELAY), Place((0,), b"", (), None, 0, lives=2), leads_on)
+    row = np.zeros(2, np.float16)
+    steps = [Step(row, 1, False, row, 0.0)]
+    return Attempt(Order(task, task.door, alone=alone), (), lives=2, steps=steps)
+
+
+def new(kind: type[Explorer] = GameExplorer) -> Any:
+    config, image = tiny(stages="1-1"), rom.find(None)
+    return kind(make_agent(config), config, image, None, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("values", "reached"),
+    [
+        ({}, None),
+        ({"stage": 3}, True),
+        ({"world": 4, "stage": 1}, True),
+        ({"life": 1}, False),
+        ({"life": 3}, None),  # One more than before.
+        ({"truncated": True}, False),
+        ({"terminated": True, "life": 255}, False),
+        ({"terminated": True, "game_over": 1}, False),
+        ({"terminated": True}, True),  # The princess.
+    ],
+)
+def test_the_goal_is_the_next_stage(values: dict[str, Any], reached: bool | None) -> None:
+    assert new()._judge(attempt(), landed(**values), 0) is reached
+
+
+def test_a_life_won_in_a_stage_may_be_lost_there() -> None:
+    """Lives are counted step by step."""
+    richer = attempt()
+    richer.lives = 3
+    assert new()._judge(richer, landed(life=2), 0) is False
+
+
+HERE = Place((7,), b"x", (), None, 3, lives=1)
+
+
+@pytest.mark.parametrize(
+    ("trying", "reached", "found", "place", "tasks", "won"),
+    [
+        (attempt(), True, 1, HERE, [(11, True)], 0),
+        (attempt(alone=False), True, 1, HERE, [(11, True)], 0),
+        (attempt(alone=False), True, 2, HERE, [], 0),  # It goes on once.
+        (attempt(), True, 1, None, [], 1),
+        (attempt(), False, 0, HERE, [(9, False)], 0),  # Again, with a life less.
+        (attempt(alone=False), False, 0, HERE, [], 0),
+        (attempt(), False, 0, None, [], 0),  # It was the last one.
+        (attempt(leads_on=False), True, 1, HERE, [], 0),
+        (attempt(leads_on=False), False, 0, HERE, [], 0),
+    ],
+)
+def test_what_comes_next(
+    trying: Attempt,
+    reached: bool,
+    found: int,
+    place: Place | None,
+    tasks: list[tuple[int, bool]],
+    won: int,
+) -> None:
+    looking = new()
+    trying.order.task.found = found
+    looking._go_on(trying, reached, place, landed(stage=4).info[0])
+    assert [(task.start.stage, task.leads_on) for task in looking._tasks] == tasks
+    assert all(task.start.start_delay == DELAY for task in looking._tasks)
+    assert all(task.door is HERE for task in looking._tasks)
+    assert list(looking._waiting) == looking._tasks
+    assert looking.won == won
+    assert all(task.start.stage in looking._known for task in looking._tasks)
+
+
+def test_behind_a_flag_of_a_single_stage_comes_nothing() -> None:
+    looking = new(Explorer)
+    looking._go_on(attempt(), True, HERE, landed().info[0])
+    assert not looking._tasks

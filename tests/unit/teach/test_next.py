@@ -1,0 +1,126 @@
+"""What an exploration does next: whose trials, and when a search."""
+
+from typing import Any
+
+import pytest
+from explorers import STAGE, STARTS, clear, new, task
+
+from warpzone.collect.search import Way
+from warpzone.teach import explorer, searching
+from warpzone.teach.explorer import PIONEERS
+from warpzone.teach.places import Known, Path
+from warpzone.teach.tasks import GENTLE_TRIALS, PATIENCE, Attempt, Order, Start, Task
+
+
+def test_pioneers_go_first_where_nothing_is_known() -> None:
+    known = {STAGE: Known(), STAGE + 1: Known()}
+    looking = new(known=known)
+    tasks = [task(delay) for delay in range(PIONEERS + 2)]
+    other = task(0)
+    other.start = other.start._replace(stage=STAGE + 1)
+    for one in (*tasks, other):
+        one.begun = True
+        one.paths.add(Path([one.door], 1, 0))
+    looking._waiting.extend((*tasks, other))
+
+    def tried(count: int) -> set[Task]:
+        orders = [looking._next(100) for _ in range(count)]
+        return {order.task for order in orders if order is not None}
+
+    assert tried(20) == {*tasks[:PIONEERS], other}
+    assert [one.pioneer for one in tasks] == [True] * PIONEERS + [False] * 2
+    # They have more steps than others.
+    for one in tasks[:PIONEERS]:
+        one.steps = 100 * PATIENCE - 1
+    assert tried(20) == {*tasks[:PIONEERS], other}
+    # What they find, others may try.
+    known[STAGE].add_way(0, [1, 2])
+    assert tried(20) == {*tasks, other}
+    assert not tasks[-1].pioneer
+
+
+def test_those_that_waited_for_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And begin again when a search has found a way."""
+    monkeypatch.setattr(explorer, "PIONEERS", 1)
+    monkeypatch.setattr("warpzone.teach.tasks.PATIENCE", 1)
+    looking = new()
+    found = looking.explore(STARTS[::2], 1_000)
+    assert [(start, cleared) for start, cleared in found.alone] == [
+        (start, False) for start in STARTS[::2]
+    ]
+    assert found.left == list(STARTS[::2])
+    assert all(one.closed and not one.paths.kept for one in looking._tasks)
+    assert [one.pioneer for one in looking._tasks].count(True) == 1
+
+
+def test_so_many_tasks_are_worked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explorer, "ACTIVE", 2)
+    looking = new()
+    tasks = [task(delay) for delay in range(4)]
+    looking._waiting.extend(tasks)
+    orders = [looking._next(100) for _ in range(3)]
+    assert [order and order.task for order in orders] == [*tasks[:2], None]
+    assert all(order is None or order.alone for order in orders)
+    tasks[0].over = True
+    order = looking._next(100)
+    assert order is not None
+    assert order.task is tasks[2]
+    # Nothing more begins of what has taken too long; what is under way goes on.
+    tasks[1].steps = 100
+    tasks[1].paths.add(Path([tasks[1].door], 1, 0))
+    order = looking._next(100)
+    assert order is not None
+    assert order.task is tasks[3]
+    assert not tasks[1].over
+    looking._failed(Attempt(Order(tasks[1], tasks[1].door, alone=True), ()))
+    assert not tasks[1].paths.kept
+    assert tasks[1].cleared_alone is False
+
+
+def test_a_search_is_for_stages_of_which_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking = new(known={STAGE: Known(), STAGE + 1: Known(), STAGE + 2: Known()})
+    tasks = [task(5), task(6), task(7), task(8), task(9)]
+    for one, stage in zip(tasks, (0, 0, 1, 1, 2), strict=True):
+        one.start = one.start._replace(stage=STAGE + stage)
+        one.begun, one.steps, one.ways_tried = True, 100, 4
+    clear(looking, tasks[2], 1)
+    asked: list[tuple[int, Any, int]] = []
+
+    def find(options: Any, *_: Any, **others: Any) -> tuple[Way | None, int]:
+        asked.append((others["stage"], options.start_delay, others["most_steps"]))
+        return (Way(STAGE, 0, [1, 2, 3]) if others["stage"] == STAGE else None), 77
+
+    monkeypatch.setattr(searching, "find_way", find)
+    assert looking._search(tasks, 1_000) == 2 * 77
+    assert asked == [(STAGE, (5, 5), 1_000), (STAGE + 2, (9, 9), 1_000)]
+    # Those for which there is something new to try have their steps again.
+    looking._begin_again(tasks)
+    assert list(looking._waiting) == [*tasks[:2], tasks[3]]
+    assert not any(one.begun or one.steps for one in looking._waiting)
+    assert tasks[4].begun
+    tasks[0].paths.add(Path([tasks[0].door], 1, 0))
+    order = looking._trials.draw(tasks[0])
+    assert (order.place, order.forced) == (tasks[0].door, [1, 2, 3])
+    assert tasks[0].trials == GENTLE_TRIALS + 1
+
+
+def test_nothing_is_searched_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials end when their steps are used up."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(searching, "find_way", refuse)
+    found = new().explore([Start(STAGE, 4)], 2_000)
+    assert found.searched_steps == 0
+    assert 2_000 <= found.steps < 2_000 + 60_000
+
+
+def test_what_the_agent_does_alone_is_no_trial() -> None:
+    """An agent that stands about for longer than trials may take is tried from all the same."""
+    looking = new()
+    found = looking.explore([Start(STAGE, 4)], 20)
+    (one,) = looking._tasks
+    assert one.trials > 0
+    assert one.pioneer
+    assert 20 * PATIENCE <= one.steps < found.steps
