@@ -355,10 +355,9 @@ class Explorer:
         )
         if (price := cost(lesson)) < task.cost:
             task.lesson, task.cost = lesson, price
-            if not lesson.alone:
-                self._known[task.start.stage].add(
-                    task.start.start_delay, order.place, attempt.steps
-                )
+            # What the agent does alone from one start delay may lead others to the flag, too.
+            known = self._known[task.start.stage]
+            known.add(task.start.start_delay, order.place, attempt.steps)
         if order.alone or task.found >= MOST_FOUND:
             task.over = True
 

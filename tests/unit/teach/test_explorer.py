@@ -206,7 +206,9 @@ def test_where_the_agent_succeeds_alone_nothing_is_tried() -> None:
     assert one.cleared_alone
     assert one.lesson is not None
     assert one.lesson.alone
-    assert known[STAGE].ways(0) == []
+    # Others may go the same way.
+    assert list(map(len, known[STAGE].ways(0))) == [1]
+    assert len(known[STAGE]) == 0
 
 
 def test_a_task_is_over_some_steps_after_the_first_flag() -> None:
