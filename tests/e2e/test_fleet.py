@@ -129,7 +129,6 @@ def listening(process: psutil.Process) -> set[str]:
     return {one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN}
 
 
-@pytest.mark.long
 @pytest.mark.limit(900)
 def test_a_node_is_killed_in_the_middle(tmp_path: Path, learners: list[Learner]) -> None:
     from ray.cluster_utils import Cluster
@@ -177,6 +176,8 @@ def test_a_node_is_killed_in_the_middle(tmp_path: Path, learners: list[Learner])
         (["--actors", "-1"], "--actors must be at least 0, and is -1"),
         (["--max-lag", "-1"], "--max-lag must be at least 0, and is -1"),
         (["--actor-rollouts", "0"], "--actor-rollouts must be at least 1, and is 0"),
+        (["--actor-gpus", "0.5"], "--actor-gpus is the share of a GPU that each of --actors has"),
+        (["--actors", "2", "--actor-gpus", "2"], "--actor-gpus must be in 0..1, and is 2"),
         (["--ray", "auto"], "--ray is where --actors are: say how many"),
         (["--actors", "2", "--ray", "me:secret@host:1"], "--ray takes HOST:PORT, or auto"),
         (["--actors", "2", "--ray", "ray://host:10001"], "--ray takes HOST:PORT of a cluster that"),
@@ -189,6 +190,18 @@ def test_refused(
     said = capfd.readouterr().err.strip().splitlines()
     assert said[-1].startswith(f"warpzone train: {sentence}")
     assert "secret" not in "".join(said)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_without_a_gpu_for_each_actor(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_gpus_here", lambda: 1)
+    words = [*SMALL, "--runs-dir", str(tmp_path / "runs"), "--actors", "2", "--actor-gpus", "0.6"]
+    assert main(["train", *words]) == 2
+    assert capfd.readouterr().err.strip().splitlines()[-1] == (
+        "warpzone train: --actors 2 with --actor-gpus 0.6: this machine has 1 GPU, with room for 1."
+    )
     assert not (tmp_path / "runs").exists()
 
 

@@ -23,6 +23,15 @@ def waited_for(**changes: Any) -> Any:
     return Group(Place("torchrun", 0, 1, 0, 1), config, CPU, None, print).timeout
 
 
+def asked_for(**changes: Any) -> Any:
+    """What an actor asks Ray for."""
+    pytest.importorskip("ray")
+    from warpzone.dist.cluster import Cluster
+    from warpzone.dist.crew import Crew
+
+    return Crew(config_of(**changes), Cluster(remote=False), "", 1, 0).options(0)
+
+
 def outstanding(**changes: Any) -> int:
     """Rollouts that actors play before the learner takes the first."""
     pytest.importorskip("ray")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from warpzone.config.bounds import Above, AtLeast, Lasts, Refusal
+from warpzone.config.bounds import Above, AtLeast, Lasts, Refusal, Share
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class ScaleConfig:
     """Updates that the weights of an actor may be behind; 0: actors and learner take turns."""
     actor_rollouts: Annotated[int, AtLeast(1)] = 2
     """Rollouts of each actor that wait for the learner at most, the one it plays included."""
+    actor_gpus: Annotated[float, Share()] = 0.0
+    """Share of a GPU that each actor has of Ray and decides on; 0: actors decide on the CPU."""
 
     @property
     def ranks(self) -> int:
@@ -38,4 +40,8 @@ def refusals(config: ScaleConfig) -> Iterator[Refusal]:
         config.actors > 0 and config.ranks > 1,
         f"--actors {config.actors} play for one learner, and there are {config.ranks} ranks; leave "
         "out --devices and --nodes, or --actors",
+    )
+    yield (
+        config.actor_gpus > 0 and not config.actors,
+        "--actor-gpus is the share of a GPU that each of --actors has: say how many",
     )

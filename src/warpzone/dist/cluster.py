@@ -30,6 +30,8 @@ STARTS = 3
 #: Seconds in which a cluster must answer, and one that is a Ray cluster must say so.
 ANSWER, GREETING = 10.0, 30.0
 NAMESPACE = "warpzone"
+#: Three times a third is a whole, whatever a float makes of it.
+ROUNDING = 1e-6
 #: Tried in a process of its own: it cannot be interrupted, and takes a minute to give up.
 GREET = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.stdin.read())"
 ADDRESS = re.compile(r"(auto|[\w.-]+:\d{1,5})", re.ASCII)
@@ -44,37 +46,62 @@ class Cluster:
 
 
 @contextmanager
-def open_cluster(address: str, *, cpus: int, store: int) -> Iterator[Cluster]:
+def open_cluster(
+    address: str, *, cpus: int, store: int, gpu_share: float = 0.0
+) -> Iterator[Cluster]:
     """The cluster at an address, or one on this machine. cpus: how many actors it must have room
-    for; store: bytes of shared memory of one that is started here. ConfigError if it is too small,
-    OSError if it is not there; neither names the address."""
+    for; store: bytes of shared memory of one that is started here; gpu_share: what each actor has
+    of a GPU. ConfigError if it is too small, OSError if it is not there; neither names the
+    address."""
     os.environ.update(ENVIRONMENT)
     try:
         import ray
     except ImportError as error:
         raise ConfigError("actors need Ray: pip install 'warpzone[fleet]'") from error
     if not address:
-        with _own(cpus, store):
+        gpus = _gpus_here() if gpu_share else 0
+        require_gpus(cpus, gpu_share, gpus, "this machine")
+        with _own(cpus, gpus, store):
             yield Cluster(remote=False)
         return
     _connect(address)
     try:
-        there = int(ray.cluster_resources().get("CPU", 0))  # type: ignore[no-untyped-call]
+        has = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        there = int(has.get("CPU", 0))
         if there < cpus:
             raise ConfigError(f"--actors {cpus}: the Ray cluster has room for {there}, a CPU each")
+        require_gpus(cpus, gpu_share, int(has.get("GPU", 0)), "the Ray cluster")
         yield Cluster(remote=True)
     finally:
         ray.shutdown()
 
 
+def require_gpus(actors: int, share: float, gpus: int, who: str) -> None:
+    """ConfigError if so many GPUs have no room for the actors. No actor has parts of two GPUs."""
+    if not share:
+        return
+    room = gpus * int(1 / share + ROUNDING)
+    if room < actors:
+        raise ConfigError(
+            f"--actors {actors} with --actor-gpus {share:g}: {who} has {gpus} "
+            f"GPU{'' if gpus == 1 else 's'}, with room for {room}"
+        )
+
+
+def _gpus_here() -> int:
+    import torch
+
+    return torch.cuda.device_count()
+
+
 @contextmanager
-def _own(cpus: int, store: int) -> Iterator[None]:
+def _own(cpus: int, gpus: int, store: int) -> Iterator[None]:
     import ray
 
     # The path of a socket has at most 107 characters, so it is not in the run's folder.
     place = tempfile.mkdtemp(prefix="wz-ray-")
     try:
-        start_here(place, cpus=cpus, gpus=0, store=store)
+        start_here(place, cpus=cpus, gpus=gpus, store=store)
         yield
     finally:
         ray.shutdown()

@@ -118,19 +118,25 @@ class Crew:
         _kill(handle)
         return None
 
+    def options(self, number: int) -> dict[str, Any]:
+        """What an actor asks Ray for."""
+        options: dict[str, Any] = {"num_cpus": 1, "max_restarts": 0}
+        if self.config.actor_gpus:
+            options["num_gpus"] = self.config.actor_gpus
+        if self._cluster.remote:
+            options |= {"name": self._full_name(number), "lifetime": "detached"}
+        return options
+
     def _make(self, number: int) -> tuple[Any, Any]:
         """A new actor, and what its start will give."""
-        options: dict[str, Any] = {"num_cpus": 1, "max_restarts": 0}
-        if self._cluster.remote:
-            # The last one of its name may take a moment to go.
-            options |= {"name": self._full_name(number), "lifetime": "detached"}
         ends = time.monotonic() + START
         remote: Any = ray.remote(RemoteActor)
         while True:
             try:
-                handle = remote.options(**options).remote()
+                handle = remote.options(**self.options(number)).remote()
                 break
             except ValueError:
+                # The last one of its name may take a moment to go.
                 if time.monotonic() > ends:
                     raise
                 time.sleep(0.2)

@@ -6,11 +6,11 @@ import dataclasses
 import logging
 import os
 import shutil
+import socket
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -23,10 +23,12 @@ from torch.distributed.rendezvous import rendezvous
 from warpzone.collect.ranks import RankLostError, Ranks
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.dist import parting
+from warpzone.dist.environment import environment_of
+from warpzone.dist.folder import meeting_folder
 from warpzone.dist.group import GroupRanks
 from warpzone.dist.meeting import meet
 from warpzone.dist.place import MEETING, Place, fitted, require_devices
-from warpzone.dist.watch import Watch
+from warpzone.dist.watch import Peers, Watch, found
 from warpzone.train.device import choose_device
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 USAGE = 2
-#: Seconds that others wait for rank 0, which knows more about a loss, to say what happened.
+#: Seconds that a rank has to find out who is lost, and that others wait for one that knows.
 FIRST_WORD = 1.0
 #: Seconds in which others end by themselves after a failure that they know of.
 GRACE = 2.0
@@ -54,15 +56,14 @@ def run_ranks(
     ends because another rank is lost."""
     try:
         config = fitted(config, place)
-        device = choose_device(config)
-        require_devices(config, device, place)
+        device = _device(config, place)
         if place.by == "fabric" and place.leads and MEETING in os.environ:
             raise ConfigError(f"{MEETING} is set: a run cannot be started from a rank of another")
     except ConfigError:
         if place.leads:
             raise
         return USAGE
-    with _meeting(place) as meeting, ExitStack() as stack:
+    with meeting_folder(place, START) as meeting, ExitStack() as stack:
         heard = None if place.leads else stack.enter_context(parting.hushed())
         group = Group(place, config, device, meeting, bereaved)
         with ExitStack() as failing:
@@ -75,27 +76,22 @@ def run_ranks(
             except RankLostError as error:
                 group.lost(str(error))
             failing.pop_all()
-        if code and heard is not None and not ranks.followed and parting.claim(meeting):
+        if code and heard is not None and not ranks.followed and group.claim():
             parting.say(f"rank {place.rank}: {heard.last}")
         return group.end(code)
 
 
-@contextmanager
-def _meeting(place: Place) -> Iterator[Path | None]:
-    """A private folder for the ranks of one machine that this package starts."""
-    if place.by != "fabric" or not place.one_machine:
-        yield None
-        return
-    if MEETING in os.environ:
-        yield Path(os.environ[MEETING])
-        return
-    folder = tempfile.mkdtemp(prefix="warpzone-ranks-")
-    os.environ[MEETING] = folder
+def _device(config: TrainConfig, place: Place) -> torch.device:
+    """What this machine has for a rank. ConfigError if that is not enough; the first rank of each
+    machine says so, since rank 0 knows its own alone."""
     try:
-        yield Path(folder)
-    finally:
-        del os.environ[MEETING]
-        shutil.rmtree(folder, ignore_errors=True)
+        device = choose_device(config)
+        require_devices(config, device, place)
+    except ConfigError as error:
+        if place.local_rank == 0 and not place.leads:
+            parting.say(f"warpzone train: {error}.")
+        raise
+    return device
 
 
 class Group:
@@ -116,6 +112,8 @@ class Group:
         self._bereaved = bereaved
         self._started: list[subprocess.Popen[bytes]] = []
         self._watch: Watch | None = None
+        self._peers = Peers({})
+        self._store: Store | None = None
         #: How often ranks have met before. torchrun's agents count failures of their own machine
         #: alone: one that starts its ranks again because another one does counts nothing.
         self.restarts = 0
@@ -143,8 +141,32 @@ class Group:
         # Lightning kills everything without a word when a process ends; this one says why.
         self._started, processes[:] = list(processes), []
         if self._place.by == "fabric":
-            self._watch = Watch(self._started, self.lost)
-        return GroupRanks(self._config.rank_timeout, self._place.local_size)
+            local = self._place.local_rank
+            first = self._place.rank - local
+            self._watch = Watch(self._started, self.lost, first=first, child=local > 0)
+        ranks = GroupRanks(self._config.rank_timeout, self._place.local_size)
+        if self._place.by != "fabric":
+            here = (socket.gethostname(), os.getpid())
+            everyone = dict(enumerate(ranks.gather(here)))
+            del everyone[self._place.rank]
+            local_pids = {rank: pid for rank, (host, pid) in everyone.items() if host == here[0]}
+            self._peers = Peers(local_pids)
+        return ranks
+
+    def _meet(self, timeout: timedelta) -> Store:
+        """Ranks of one machine meet in a private folder: the store that PyTorch has by default
+        listens on every address. Those that torchrun starts meet in its own store, apart from those
+        before a restart, and those of several machines at the address of the first."""
+        place = self._place
+        if self._meeting is not None:
+            return FileStore(str(self._meeting / "store"), place.size)
+        whole: Store
+        whole, _, _ = next(rendezvous("env://", place.rank, place.size, timeout=timeout))
+        if place.by != "torchrun":
+            return whole
+        store, number = meet(whole, place.rank, place.size, timeout)
+        self.restarts = number - 1
+        return store
 
     def _fabric(self) -> Fabric:
         try:
@@ -155,36 +177,30 @@ class Group:
                 "several ranks need Lightning; install it with: pip install 'warpzone[scale]'"
             ) from error
         logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
-        group, place, meeting = self, self._place, self._meeting
+        group, place = self, self._place
         backend = "nccl" if self._device.type == "cuda" else "gloo"
         timeout = max(self.timeout, START)
 
         class Strategy(DDPStrategy):
-            """Ranks of one machine meet in a private folder: the store that PyTorch has by default
-            listens on every address. Those that torchrun starts meet in its own store, apart from
-            those before a restart."""
+            """Its process group is there when Lightning would make one."""
 
             def setup_environment(self) -> None:
-                store: Store | None = None
-                if meeting is not None:
-                    store = FileStore(str(meeting / "store"), place.size)
-                elif place.by == "torchrun":
-                    whole, _, _ = next(
-                        rendezvous("env://", place.rank, place.size, timeout=timeout)
-                    )
-                    store, number = meet(whole, place.rank, place.size, timeout)
-                    group.restarts = number - 1
-                if store is not None:
-                    dist.init_process_group(
-                        backend,
-                        store=store,
-                        rank=place.rank,
-                        world_size=place.size,
-                        timeout=timeout,
-                    )
+                group._store = group._meet(timeout)
+                dist.init_process_group(
+                    backend,
+                    store=group._store,
+                    rank=place.rank,
+                    world_size=place.size,
+                    timeout=timeout,
+                )
                 super().setup_environment()
 
+        environment = environment_of(place)
+        if place.by == "slurm" and self._meeting is None:
+            os.environ["MASTER_ADDR"] = environment.main_address
+            os.environ["MASTER_PORT"] = str(environment.main_port)
         return Fabric(
+            plugins=[environment],
             accelerator=self._device.type,
             devices=place.local_size,
             num_nodes=place.size // place.local_size,
@@ -194,11 +210,13 @@ class Group:
     def lost(self, text: str) -> NoReturn:
         """Ends this rank, and those that it started, because another one is lost; one of all ranks
         says which. Returns never: exchanges that are under way cannot be taken back."""
-        if self._watch is not None:
-            text = self._watch.found(FIRST_WORD) or text
-        if not self._place.leads and self._meeting is not None:
+        look = self._peers if self._watch is None else self._watch
+        known = found(look.sentence, FIRST_WORD)
+        text = known or text
+        by_us = self._place.by == "fabric"
+        if (by_us and not self._place.leads) or not (by_us or known):
             time.sleep(FIRST_WORD)
-        if parting.claim(self._meeting):
+        if self.claim():
             parting.say(
                 f"warpzone train: {text}: the run ends; its last checkpoint is whole, and --resume "
                 "goes on from there."
@@ -210,13 +228,20 @@ class Group:
             shutil.rmtree(self._meeting, ignore_errors=True)
         os._exit(FAILED)
 
+    def claim(self) -> bool:
+        """Whether this rank is the first to say why the run ends."""
+        if self._meeting is None:
+            return parting.claim_in(self._store)
+        # A task of SLURM that ends removes the folder after the last word, and others outlive it.
+        return parting.claim(self._meeting, gone=self._place.by == "fabric")
+
     def end(self, code: int) -> int:
         """Waits for the ranks that this one started; after a failure they are ended."""
         if self._watch is not None:
             self._watch.close()
         if code:
             if self._place.leads:
-                parting.claim(self._meeting)
+                self.claim()
             ends = time.monotonic() + GRACE
             while any(one.poll() is None for one in self._started) and time.monotonic() < ends:
                 time.sleep(0.05)
@@ -224,7 +249,7 @@ class Group:
             return code
         if dist.is_initialized():
             dist.destroy_process_group()
-        for rank, process in enumerate(self._started, 1):
+        for rank, process in enumerate(self._started, self._place.rank + 1):
             try:
                 code = code or process.wait(self._config.rank_timeout)
             except subprocess.TimeoutExpired:

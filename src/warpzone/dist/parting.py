@@ -7,24 +7,40 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
 
 SAID = "said"
+#: Seconds in which a store that is still there answers.
+ANSWER = timedelta(seconds=5)
 
 
-def claim(meeting: Path | None) -> bool:
-    """Whether this rank is the first to say why the run ends. Without a meeting place, every rank
-    speaks for itself."""
-    if meeting is None:
-        return True
+def claim(meeting: Path, *, gone: bool = True) -> bool:
+    """Whether this rank is the first to say why the run ends. gone: whether it is, if the place has
+    gone with the rank that made it."""
     try:
         os.close(os.open(meeting / SAID, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         return False
     except OSError:
-        # The place is gone with the rank that made it.
-        return True
+        return gone
     return True
+
+
+def claim_in(store: Store | None) -> bool:
+    """The same for ranks that met in a store. Without one, or where it ended with rank 0, every
+    rank speaks for itself."""
+    if store is None:
+        return True
+    try:
+        store.set_timeout(ANSWER)
+        return int(store.add(SAID, 1)) == 1
+    except RuntimeError:
+        return True
 
 
 class Heard:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 #: Folder in which the ranks that this package started on one machine find each other.
 MEETING = "WARPZONE_RANKS"
+#: What who starts `--nodes` without torchrun and SLURM says on each machine: where the first one
+#: is, a port of its own that is free there, and which one this is. Without a port every machine
+#: would wait at another one.
+BY_HAND = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK")
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ def follows(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether this process is a rank other than the first, whatever its configuration says."""
     by_slurm = int(environ.get("SLURM_STEP_NUM_TASKS", 1)) > 1
     names = ["RANK"] if "TORCHELASTIC_RUN_ID" in environ else ["NODE_RANK"]
-    names += ["SLURM_PROCID"] if by_slurm else ["LOCAL_RANK"] if MEETING in environ else []
+    by_hand = MEETING in environ or "NODE_RANK" in environ
+    names += ["SLURM_PROCID"] if by_slurm else ["LOCAL_RANK"] if by_hand else []
     return any(int(environ.get(name, 0)) for name in names)
 
 
@@ -115,9 +120,11 @@ def require_devices(
             f"--devices {config.devices}: there {'is' if there == 1 else 'are'} {there} {what}"
             f"{'' if there == 1 else 's'} here"
         )
-    missing = [name for name in ("MASTER_ADDR", "NODE_RANK") if name not in environ]
+    missing = [name for name in BY_HAND if name not in environ]
     if place.by == "fabric" and config.nodes > 1 and missing:
+        *most, last = missing
+        names = f"{', '.join(most)} and {last}" if most else last
         raise ConfigError(
-            f"--nodes {config.nodes}: {' and '.join(missing)} must be set on each machine; start "
-            "with torchrun or SLURM, which set them (scripts/cluster)"
+            f"--nodes {config.nodes}: {names} must be set on each machine; start with torchrun or "
+            "SLURM, which set them (scripts/cluster)"
         )

@@ -16,7 +16,8 @@ from warpzone import rom
 from warpzone.collect.collector import Collector, News
 from warpzone.collect.lanes import make_groups
 from warpzone.collect.ranks import Ranks
-from warpzone.config import TrainConfig
+from warpzone.collect.streams import stream_seed
+from warpzone.config import ConfigError, TrainConfig
 from warpzone.dist.moments import ActorsArchive, Told, guide_of
 from warpzone.dist.parcels import Parcel, pack_rollout
 from warpzone.dist.practice import ActorsWays
@@ -24,6 +25,7 @@ from warpzone.env.actions import action_table
 from warpzone.model.own import make_agent
 from warpzone.rom import native
 from warpzone.run.matching import compare
+from warpzone.train.device import prepare_device
 
 T = TypeVar("T")
 
@@ -62,6 +64,18 @@ class RemoteActor:
             time.sleep(ORPHANED / 20)
         os._exit(0)
 
+    def device(self, config: TrainConfig) -> torch.device:
+        """Where it decides: on the GPU that Ray shows it a share of, if it has one. ConfigError if
+        there is none after all."""
+        if not config.actor_gpus:
+            return CPU
+        if not torch.cuda.is_available():
+            raise ConfigError(
+                f"--actor-gpus {config.actor_gpus:g}: PyTorch sees no CUDA device there; leave it "
+                "out"
+            )
+        return torch.device("cuda")
+
     def begin(self, config: TrainConfig, part: tuple[int, int], life: int, threads: int) -> str:
         """Makes lanes and policy; the version of this package. part: its number, and how many there
         are; life: how many had its number before."""
@@ -69,20 +83,28 @@ class RemoteActor:
         self._settings = (config, *part)
         torch.set_num_threads(threads)
         engine = config.num_threads or threads
+        device = self.device(config)
+        # One thread plays and decides in turns, and then two groups only decide twice as often. A
+        # single actor keeps them: it decides bit by bit as one process does. So does one with a
+        # GPU, which decides for a group while the thread plays the other.
+        in_turns = engine == 1 and part[1] > 1 and device.type == "cpu"
         self._config = config.replace(
             actors=0,
-            device="cpu",
+            actor_gpus=0.0,
+            device=device.type,
             num_threads=engine,
-            # One thread plays and decides in turns, and then two groups only decide twice as often.
-            # A single actor keeps them: it decides bit by bit as one process does.
-            groups=1 if engine == 1 and part[1] > 1 else config.groups,
+            groups=1 if in_turns else config.groups,
             seed=config.seed + life * NEXT_LIFE,
         )
         self._part = Part(*part)
+        prepare_device(device)
+        if device.type == "cuda":
+            # It samples by its own generator there, and actors must not draw the same.
+            torch.cuda.manual_seed(stream_seed(self._config.seed, "actions") + part[0])
         image = rom.find(config.rom)
-        self._agent = make_agent(self._config, len(action_table(config.actions).masks))
-        self._groups = make_groups(self._config, image, native.load(image), CPU, self._part)
-        self._collector = Collector(self._config, self._agent, self._groups, CPU, self._part)
+        self._agent = make_agent(self._config, len(action_table(config.actions).masks)).to(device)
+        self._groups = make_groups(self._config, image, native.load(image), device, self._part)
+        self._collector = Collector(self._config, self._agent, self._groups, device, self._part)
         self._archive = ActorsArchive(self._config, self._part)
         self._collector.guide.archive = self._archive
         self._ways = ActorsWays(self._config, self._groups.rom, self._groups.native)
@@ -94,6 +116,8 @@ class RemoteActor:
         """Whether it is this run's actor already, and can go on with its games."""
         self._heard = time.monotonic()
         if self._settings is None or self._settings[1:] != part:
+            return False
+        if self._settings[0].actor_gpus != config.actor_gpus:
             return False
         difference = compare(config, self._settings[0])
         return not (difference.network or difference.others)
@@ -141,7 +165,8 @@ class RemoteActor:
     @torch.no_grad()
     def _load(self, weights: Mapping[str, NDArray[Any]]) -> None:
         for name, place in tensors_of(self._agent).items():
-            place.numpy()[...] = weights[name]
+            # A copy: what Ray shares cannot be written to.
+            place.copy_(torch.tensor(weights[name]))
 
     def state(self, told: Told | None, *, lanes: bool) -> dict[str, Any]:
         """What a checkpoint holds of it. told: what the learner knows by now."""

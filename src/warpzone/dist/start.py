@@ -23,7 +23,8 @@ def run_fleet(config: TrainConfig, address: str, work: Callable[[Collecting], in
     Ray cluster; empty for one on this machine."""
     actions = len(action_table(config.actions).masks)
     store = parcel_bytes(config, actions) * (config.actor_rollouts + 2) + SPARE
-    with open_cluster(address, cpus=config.actors, store=store) as cluster:
+    share = config.actor_gpus
+    with open_cluster(address, cpus=config.actors, store=store, gpu_share=share) as cluster:
         from warpzone.dist.fleet import FleetCollector
 
         def collecting(run: Run) -> Collector:

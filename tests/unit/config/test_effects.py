@@ -201,6 +201,7 @@ SCALE = {
     "actors": to(2, scale.outstanding, algo="vtrace"),
     "max_lag": to(0, scale.outstanding, algo="vtrace", actors=1),
     "actor_rollouts": to(3, scale.outstanding, algo="vtrace", actors=1).unless(max_lag=0),
+    "actor_gpus": to(0.5, scale.asked_for, algo="vtrace", actors=1),
 }
 DASHBOARD = {
     "dashboard": to(True, parts.dashboard),

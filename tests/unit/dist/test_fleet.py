@@ -1,5 +1,5 @@
 """Actors on a real Ray: what they play is learned as if one process had played it, and a lost one
-is replaced. One Ray of two nodes serves all tests."""
+is replaced. One Ray with one node serves all tests; `tests/e2e/test_fleet.py` has two nodes."""
 
 from __future__ import annotations
 
@@ -252,7 +252,11 @@ def on_a_way(restart: int) -> bool:
     return FIRST_PLACE <= restart < FIRST_EXPLORER
 
 
-def test_an_actor_plays_by_the_curriculum_of_all(tmp_path: Path) -> None:
+def test_an_actor_plays_by_the_curriculum_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It is in this process, which is not to end ten minutes after it was asked last.
+    monkeypatch.setattr(RemoteActor, "_end_if_orphaned", lambda actor: None)
     config = settings(tmp_path, stages="1-1,1-2", curriculum="clear-rate", curriculum_floor=0.0)
     known = Curriculum(config)
     known.episodes[:2], known.clear_rate[:2] = (7, 9), (1.0, 0.0)

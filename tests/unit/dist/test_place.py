@@ -63,6 +63,8 @@ def test_the_variables_say_who_started_it(
         (SLURM, True),
         ({**SLURM, "SLURM_PROCID": "0"}, False),
         ({"NODE_RANK": "1"}, True),
+        ({"NODE_RANK": "0", "LOCAL_RANK": "1"}, True),
+        ({"NODE_RANK": "0", "LOCAL_RANK": "0"}, False),
     ],
 )
 def test_only_the_first_rank_speaks(environ: dict[str, str], expected: bool) -> None:
@@ -103,7 +105,28 @@ def test_a_restarted_rank_resumes_the_run_that_has_its_name() -> None:
 def test_machines_must_know_each_other() -> None:
     several = config(nodes=2)
     cpu, place = torch.device("cpu"), Place("fabric", 0, 2, 0, 1)
-    require_devices(several, cpu, place, {"MASTER_ADDR": "x", "NODE_RANK": "0"})
+    known = {"MASTER_ADDR": "x", "MASTER_PORT": "1", "NODE_RANK": "0"}
+    require_devices(several, cpu, place, known)
     require_devices(several, cpu, Place("slurm", 0, 2, 0, 1), {})
-    with pytest.raises(ConfigError, match="--nodes 2: NODE_RANK must be set"):
-        require_devices(several, cpu, place, {"MASTER_ADDR": "x"})
+    for name in known:
+        others = {other: value for other, value in known.items() if other != name}
+        with pytest.raises(ConfigError, match=f"--nodes 2: {name} must be set on each machine;"):
+            require_devices(several, cpu, place, others)
+    with pytest.raises(ConfigError, match="MASTER_ADDR, MASTER_PORT and NODE_RANK must be set"):
+        require_devices(several, cpu, place, {})
+
+
+@pytest.mark.parametrize(
+    ("there", "sentence"),
+    [(0, "there are 0 CUDA devices here"), (1, "there is 1 CUDA device here"), (2, "")],
+)
+def test_ranks_on_gpus_have_one_each(
+    there: int, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: there)
+    cuda, place = torch.device("cuda"), Place("fabric", 0, 2, 0, 2)
+    if not sentence:
+        require_devices(config(devices=2), cuda, place)
+        return
+    with pytest.raises(ConfigError, match=f"--devices 2: {sentence}$"):
+        require_devices(config(devices=2), cuda, place)
