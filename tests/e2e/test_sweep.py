@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -75,6 +77,17 @@ def record(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "tiny" / "sweep.json").read_text()))
 
 
+def require_hidden(url: str, said: str, folder: Path) -> None:
+    """Nothing of a database's address was said, or is in a folder."""
+    port = url.split(":")[-1].split("/")[0]
+    for secret in ("127.0.0.1", port, postgres.USER, postgres.PASSWORD, postgres.QUOTED):
+        assert secret not in said
+    whole = (f"127.0.0.1:{port}", f"{postgres.USER}:", postgres.PASSWORD, postgres.QUOTED)
+    for path in folder.rglob("*"):
+        content = path.read_bytes() if path.is_file() else b""
+        assert not any(secret.encode() in content for secret in whole), path
+
+
 @pytest.fixture(scope="module")
 def database() -> Iterator[str]:
     with postgres.server() as url:
@@ -105,12 +118,29 @@ def test_workers_on_postgresql_are_killed_and_replaced(tmp_path: Path, database:
     assert again[1]["steps"] < 1280
     assert again[1]["params"] == failed["params"]
     assert "mario:***@127.0.0.1" in words[0]
-    secrets = (postgres.PASSWORD, postgres.QUOTED)
-    assert not any(secret in text for text in [*words, said] for secret in secrets)
-    host = f"127.0.0.1:{database.split(':')[-1].split('/')[0]}"
-    for path in (tmp_path / "tiny").rglob("*"):
-        content = path.read_bytes() if path.is_file() else b""
-        assert not any(secret.encode() in content for secret in (*secrets, host)), path
+    assert not any(secret in "".join(words) for secret in (postgres.PASSWORD, postgres.QUOTED))
+    require_hidden(database, said, tmp_path / "tiny")
+
+
+@pytest.mark.limit(300)
+def test_a_database_that_goes_away_is_a_sentence_without_its_address(tmp_path: Path) -> None:
+    write(tmp_path / "tiny.toml", fixed={**LONGER, "max_steps": 64_000}, pruner="none")
+    with postgres.server() as url:
+        process = start(tmp_path, "--trials", "2", **{VARIABLE: url})
+        try:
+            until(lambda: process.poll() is not None or trained(tmp_path, 1)(), 120)
+        except BaseException:
+            process.kill()
+            raise
+    try:
+        said, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 1, said
+    assert "a worker ends: the database failed: " in said
+    assert said.splitlines()[-1].startswith("warpzone sweep: the database failed: ")
+    assert "Traceback" not in said
+    require_hidden(url, said, tmp_path / "tiny")
 
 
 def test_a_sweep_on_postgresql_has_one_space(
@@ -133,7 +163,31 @@ def test_a_sweep_on_postgresql_has_one_space(
     assert "the database cannot be reached" in said
     assert "password authentication failed" in said
     assert said.count("\n") == 1
+    require_hidden(database, said, tmp_path)
     assert not runs.exists()
+
+
+def test_two_sweeps_at_once_work_on_one_study(tmp_path: Path) -> None:
+    """The same command twice, at the same moment: together they do each trial once."""
+    write(tmp_path / "tiny.toml", fixed=LONGER, pruner="none")
+    crews = [start(tmp_path, "--trials", "4") for _ in range(2)]
+    try:
+        said = [crew.communicate(timeout=600)[0] for crew in crews]
+    finally:
+        for crew in crews:
+            crew.kill()
+    assert [crew.returncode for crew in crews] == [0, 0], said
+    began = [set(re.findall(r"trial (\d+) begins", text)) for text in said]
+    assert all(began), said
+    assert not began[0] & began[1]
+    assert began[0] | began[1] == {"0", "1", "2", "3"}
+    assert all("4 of 4 trials are over" in text for text in said)
+    trials = record(tmp_path)["trials"]
+    assert [(trial["number"], trial["state"]) for trial in trials] == [
+        (number, "complete") for number in range(4)
+    ]
+    assert [trial["run"] for trial in trials] == [f"trial-{number:04d}" for number in range(4)]
+    assert [trial["steps"] for trial in trials] == [1280] * 4
 
 
 @pytest.fixture(scope="module")
@@ -177,16 +231,15 @@ def test_the_report_of_a_sweep(stopped: Path, capsys: OUT, tmp_path: Path) -> No
     assert "is reported alone" in capsys.readouterr().err
 
 
-@pytest.mark.limit(300)
-def test_optuna_dashboard_opens_the_storage(stopped: Path) -> None:
+def dashboard(storage: str) -> list[str]:
+    """The studies that optuna-dashboard finds in a storage."""
     pytest.importorskip("optuna_dashboard")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    journal = str(stopped / "tiny" / "journal.log")
     program = "import sys; from optuna_dashboard._cli import main; sys.exit(main())"
     with subprocess.Popen(
-        [sys.executable, "-c", program, journal, "--host", "127.0.0.1", "--port", port],
+        [sys.executable, "-c", program, storage, "--host", "127.0.0.1", "--port", port],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as server:
@@ -194,7 +247,22 @@ def test_optuna_dashboard_opens_the_storage(stopped: Path) -> None:
             found = until(lambda: _studies(f"http://127.0.0.1:{port}/api/studies"), 120)
         finally:
             server.kill()
-    assert [study["study_name"] for study in found] == ["tiny"]
+    return [study["study_name"] for study in found]
+
+
+@pytest.mark.limit(300)
+def test_optuna_dashboard_opens_the_storage(stopped: Path) -> None:
+    assert dashboard(str(stopped / "tiny" / "journal.log")) == ["tiny"]
+
+
+@pytest.mark.limit(300)
+def test_optuna_dashboard_opens_a_database(tmp_path: Path, database: str) -> None:
+    from warpzone.search.address import Address
+    from warpzone.search.space import read_space
+    from warpzone.search.studies import open_study
+
+    open_study(read_space(write(tmp_path / "seen.toml", name="seen")), Address(database), 10)
+    assert "seen" in dashboard(database)
 
 
 def _studies(url: str) -> Any:
@@ -225,8 +293,56 @@ def test_wrong_usage_is_one_sentence(
     except SystemExit as stop:
         found = int(str(stop.code))
     assert found == code
-    assert text in capsys.readouterr().err.splitlines()[-1]
+    said = capsys.readouterr().err
+    assert text in said.splitlines()[-1]
+    assert "127.0.0.1" not in said
     assert not runs.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "sentence"),
+    [
+        ("journal", 1, "is no journal that optuna"),
+        ("database", 1, "the storage is of another version: "),
+        ("sweep", 2, "has format 2, and this version writes 1; choose another name"),
+    ],
+)
+def test_a_storage_of_another_version_is_one_sentence(
+    kind: str, code: int, sentence: str, tmp_path: Path, capsys: OUT
+) -> None:
+    from warpzone.search.address import Address
+    from warpzone.search.space import read_space
+    from warpzone.search.studies import KEPT, open_study
+
+    space = write(tmp_path / "tiny.toml")
+    file = tmp_path / "storage"
+    storage = f"sqlite:///{file}" if kind == "database" else str(file)
+    if kind == "journal":
+        file.write_text('{"op_code":99,"worker_id":"x","study_name":"s"}\n')
+    else:
+        study = open_study(read_space(space), Address(storage), 10)
+        study.set_user_attr(KEPT, {**study.user_attrs[KEPT], "format": 2})
+    if kind == "database":
+        with sqlite3.connect(file) as base:
+            base.execute("UPDATE alembic_version SET version_num = 'v9.9.9'")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    words = ["--trials", "1", "--storage", storage, "--runs-dir", str(tmp_path / "runs")]
+    assert main(["sweep", str(space), *words]) == code
+    out, said = capsys.readouterr()
+    assert out == ""
+    assert said.startswith("warpzone sweep: ")
+    assert sentence in said
+    assert said.count("\n") == 1
+    # Nothing was written, neither there nor beside it.
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_of_a_population_is_refused(tmp_path: Path, capsys: OUT) -> None:
+    space = write(tmp_path / "tiny.toml")
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "population.json").write_text("{}")
+    assert main(["sweep", str(space), "--trials", "1", "--runs-dir", str(tmp_path)]) == 2
+    assert "is a population; give the sweep another name" in capsys.readouterr().err
 
 
 def test_a_space_that_cannot_be_leaves_nothing(tmp_path: Path, capsys: OUT) -> None:

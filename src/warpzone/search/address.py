@@ -8,15 +8,16 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from warpzone.config import ConfigError
+from warpzone.search.scrub import hide_parts, hide_passwords
 
 #: Holds an address whose password is not to be seen.
 VARIABLE = "WARPZONE_STORAGE"
-HIDDEN = "***"
-_PASSWORD = re.compile(r"(?<=://)([^/@]*?):([^/]*)@")
 _SCHEMES = ("postgresql", "sqlite")
+#: USER:PASSWORD@HOST, which is no name of a file.
+_NO_SCHEME = re.compile(r"[^/\\]*:[^/\\]*@")
 
 
 @dataclass(frozen=True)
@@ -38,39 +39,28 @@ class Address:
     @property
     def shown(self) -> str:
         """Without the password."""
-        return hide(self.text)
+        return hide_passwords(self.text)
 
     def scrub(self, text: str) -> str:
-        """A message of the database without address and password."""
-        password = _password(self.text)
-        for secret in (self.text, password, unquote(password)):
-            text = text.replace(secret, HIDDEN) if secret else text
-        return text
+        """A message without the URL and its parts; the name of a file may be said."""
+        return text if self.is_file else hide_parts(text, self.text)
 
     def __repr__(self) -> str:
         return f"Address({self.shown!r})"
-
-
-def hide(url: str) -> str:
-    """A URL with `***` in place of its password."""
-    return _PASSWORD.sub(rf"\1:{HIDDEN}@", url)
-
-
-def _password(url: str) -> str:
-    found = _PASSWORD.search(url)
-    return found[2] if found else ""
 
 
 def find_address(given: str | None, default: Path) -> Address:
     """The storage that a command asks for: by its flag, by the variable, or the default file.
     ConfigError if it is no address of a storage."""
     variable = os.environ.get(VARIABLE, "")
-    if given is None or (variable and given == hide(variable)):
+    if given is None or (variable and given == hide_passwords(variable)):
         given = variable or str(default)
     address = Address(given)
     if address.is_file:
         if not given or not address.path.name:
             raise ConfigError("--storage needs a file or the URL of a database")
+        if _NO_SCHEME.match(given):
+            raise ConfigError("--storage: the URL of a database begins with postgresql://")
         return address
     try:
         parts = urlsplit(given)
@@ -91,7 +81,7 @@ def leave_command_line(address: Address) -> None:
     machine can read (`ps`). Returns where there is nothing to hide. Until now the password was
     there to see: the variable avoids that."""
     words = sys.orig_argv
-    if not _password(address.text) or not any(address.text in word for word in words):
+    if address.shown == address.text or not any(address.text in word for word in words):
         return
     os.environ[VARIABLE] = address.text
     hidden = [word.replace(address.text, address.shown) for word in words]

@@ -48,7 +48,14 @@ class Until(Observer):
     def __init__(self, step: int) -> None:
         self._step = step
 
+    def started(self, run: ObservedRun) -> None:
+        # Killed after its last update, before its value was written down.
+        self._look(run)
+
     def between(self, run: ObservedRun, progress: Progress) -> None:
+        self._look(run)
+
+    def _look(self, run: ObservedRun) -> None:
         if run.global_step >= self._step:
             run.stop("members exchange weights")
 

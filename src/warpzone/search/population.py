@@ -38,6 +38,8 @@ RETRIES = 5
 KEPT = 4
 #: A setting is multiplied by one of these, or drawn anew with a chance.
 FACTORS, RESAMPLE = (0.8, 1.25), 0.25
+#: They end a population as Ctrl-C does.
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 #: Where Ray keeps its own files, in the population's folder.
 RAY = "ray"
 
@@ -85,6 +87,7 @@ def train_population(order: PopulationOrder, say: Callable[[str], None]) -> dict
     check(order)
     os.environ.update(ENVIRONMENT)
     from warpzone.search.lineage import MEMBERS, write_population
+    from warpzone.search.takeover import finish_exchange, remove_incoming
 
     (order.folder / MEMBERS).mkdir(parents=True, exist_ok=True)
     lock = hold(order.folder)
@@ -99,6 +102,9 @@ def train_population(order: PopulationOrder, say: Callable[[str], None]) -> dict
         return write_population(order.space, order.folder, facts)
 
     try:
+        # Of one that was killed while it wrote.
+        finish_exchange(order.folder)
+        remove_incoming(order.folder, "*.part")
         standing = read_standing(order.folder, order.members)
         if standing.begun:
             say(f"{order.folder} is there already and goes on")
@@ -114,6 +120,7 @@ def train_population(order: PopulationOrder, say: Callable[[str], None]) -> dict
                     f"{errors} of {order.members} members failed; {order.folder / RAY} says why"
                 )
             shutil.rmtree(order.folder / RAY, ignore_errors=True)
+        remove_incoming(order.folder)
         (order.folder / LOCK).unlink(missing_ok=True)
     finally:
         lock.close()
@@ -122,22 +129,36 @@ def train_population(order: PopulationOrder, say: Callable[[str], None]) -> dict
 
 @contextmanager
 def _ray(order: PopulationOrder) -> Iterator[None]:
-    """Ray on this machine alone, with a folder of its own that goes away."""
+    """Ray on this machine alone, with a folder of its own that goes away, also after a signal;
+    the exit code is then that of the signal."""
     import ray
 
     # The path of a socket has at most 107 characters, so it is not in the population's folder.
     place = tempfile.mkdtemp(prefix="wz-ray-")
 
-    def stop(_signum: int, _frame: FrameType | None) -> None:
+    signum = 0
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        nonlocal signum
+        signum = number
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    caught = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in caught}
     try:
         start_here(place, cpus=order.workers, gpus=_gpus(order), store=STORE)
+        for number in caught:
+            # Ray has set its own, which writes stacks and ends with the signal's bare number.
+            signal.signal(number, stop)
         yield
+    except KeyboardInterrupt as error:
+        if not signum:
+            raise
+        raise SystemExit(128 + signum) from error
     finally:
         ray.shutdown()
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         shutil.rmtree(place, ignore_errors=True)
 
 
@@ -173,21 +194,15 @@ def _fit(
 
     base = order.space.base
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    settings: dict[str, Any]
-    if standing.begun:
-        # It draws other numbers than at its start. Tune takes points for names that have no draw.
-        random.seed(f"{base.seed} {standing.report}")
-        points = [own or valid_draw(order.space) for own in standing.settings]
-        settings = dict.fromkeys(points[0])
-    else:
-        random.seed(base.seed)
-        points = []
-        settings = {p.name: tune.sample_from(_drawer(p)) for p in order.space.parameters}
+    # One that goes on draws other numbers than at its start.
+    random.seed(f"{base.seed} {standing.report}" if standing.begun else base.seed)
+    points = [own or valid_draw(order.space) for own in standing.settings]
     resources = {"cpu": 1, "gpu": _gpus(order) / order.workers}
     tuner = tune.Tuner(
         tune.with_resources(Member, resources),
         param_space={
-            **settings,
+            # Tune takes points for names that have no draw.
+            **dict.fromkeys(points[0]),
             FILE: str(order.file.resolve()),
             FOLDER: str(order.folder.resolve()),
             EVERY: order.exchange or base.max_steps,
@@ -247,10 +262,6 @@ def draw(parameter: Parameter, rng: Any = random) -> Any:
     if parameter.log:
         return parameter.fit(parameter.low * (parameter.high / parameter.low) ** rng.random())
     return parameter.fit(rng.uniform(parameter.low, parameter.high))
-
-
-def _drawer(parameter: Parameter) -> Callable[[Any], Any]:
-    return lambda _spec: draw(parameter)
 
 
 def _mutation(parameter: Parameter) -> Any:

@@ -11,8 +11,9 @@ from typing import Any
 from warpzone.config import ConfigError
 from warpzone.run.files import remove_leftovers
 from warpzone.run.lock import BusyError, RunLock
-from warpzone.run.names import CONFIG, POPULATION
-from warpzone.search.lineage import MEMBERS, read_member
+from warpzone.run.names import CONFIG, POPULATION, SWEEP
+from warpzone.run.opening import parse_json
+from warpzone.search.lineage import FORMAT, MEMBERS, read_member
 from warpzone.search.space import Space, differences
 
 #: Seconds that members of a killed population get to end, and between two looks at them.
@@ -66,16 +67,21 @@ def require_same(folder: Path, space: Space, members: int, exchange: int) -> Non
     """ConfigError unless there is nothing in the folder, or a population that can be gone on
     with."""
     taken = f"{folder} exists already; give the population another name"
-    if (folder / CONFIG).exists():
+    if (folder / CONFIG).exists() or (folder / SWEEP).exists():
         raise ConfigError(taken)
     try:
-        kept = json.loads((folder / POPULATION).read_text())
+        kept = parse_json((folder / POPULATION).read_bytes())
     except FileNotFoundError:
         return
     except ValueError as error:
         raise ConfigError(taken) from error
     if not isinstance(kept, dict) or "space" not in kept:
         raise ConfigError(taken)
+    if kept.get("format") != FORMAT:
+        raise ConfigError(
+            f"{folder} is a population of format {kept.get('format')!r}, and this version writes "
+            f"{FORMAT}; give this one another name"
+        )
     differing = differences(kept["space"], json.loads(json.dumps(space.identity())))
     if differing:
         raise ConfigError(

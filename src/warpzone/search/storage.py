@@ -3,9 +3,12 @@ the trials of killed workers are noticed."""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,7 @@ from optuna.trial import TrialState
 
 from warpzone.run.opening import parse_json
 from warpzone.search.address import Address
+from warpzone.search.scrub import hide_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,22 +49,26 @@ class LiveJournal(JournalStorage, BaseHeartbeat):
     databases only: each touches a file in a folder beside the journal."""
 
     def __init__(self, path: Path, interval: int, retry: Stale) -> None:
+        # Made by the first trial: beside a journal that is refused there is nothing of ours.
         self._alive = path.with_name(path.name + ".alive")
-        self._alive.mkdir(exist_ok=True)
         self._interval = interval
         self._retry = retry
         super().__init__(JournalFileBackend(str(path)))
 
     def record_heartbeat(self, trial_id: int) -> None:
+        self._alive.mkdir(exist_ok=True)
         (self._alive / str(trial_id)).touch()
 
     def _get_stale_trial_ids(self, study_id: int) -> list[int]:
+        running = self.get_all_trials(study_id, deepcopy=False, states=(TrialState.RUNNING,))
+        if not running:
+            return []
         # The file system's clock and not this machine's: others may write here.
+        self._alive.mkdir(exist_ok=True)
         probe = self._alive / f"now-{os.getpid()}"
         probe.touch()
         now = probe.stat().st_mtime
         probe.unlink(missing_ok=True)
-        running = self.get_all_trials(study_id, deepcopy=False, states=(TrialState.RUNNING,))
         return [trial._trial_id for trial in running if now - self._seen(trial) > self._patience]
 
     @property
@@ -82,9 +90,23 @@ class LiveJournal(JournalStorage, BaseHeartbeat):
         return self._retry
 
 
+class LiveDatabase(RDBStorage):
+    """A database that may be away for a while: a heartbeat that does not reach it is a missed one
+    and not the end of all heartbeats."""
+
+    def record_heartbeat(self, trial_id: int) -> None:
+        try:
+            super().record_heartbeat(trial_id)
+        except _database_errors():
+            return
+
+
 def quiet() -> None:
-    """Optuna's own messages repeat what the sweep says, or warn that heartbeats may change."""
+    """Optuna's own messages repeat what the sweep says, or warn that heartbeats may change. Those
+    of lost connections name the server."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    for name in ("sqlalchemy", "psycopg"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
 
 
@@ -95,6 +117,32 @@ def open_storage(address: Address, interval: int) -> JournalStorage | RDBStorage
     if address.is_file:
         return _open_journal(address.path, interval, retry)
     return _open_database(address, interval, retry)
+
+
+@contextmanager
+def telling(address: Address) -> Iterator[None]:
+    """Whatever a database fails at is a StorageError: one sentence without the address."""
+    if address.is_file:
+        yield
+        return
+    kinds = _database_errors()
+    # Optuna trips over a variable of its own where it cannot note how a trial ended.
+    caught: tuple[type[Exception], ...] = (*kinds, UnboundLocalError)
+    try:
+        yield
+    except caught as error:
+        first: BaseException | None = error
+        while first is not None and not isinstance(first, kinds):
+            first = first.__cause__ or first.__context__
+        if first is None:
+            raise
+        raise StorageError(f"the database failed: {_reason(first, address)}") from error
+
+
+def _database_errors() -> tuple[type[Exception], ...]:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return SQLAlchemyError, optuna.exceptions.StorageInternalError
 
 
 def _open_journal(path: Path, interval: int, retry: Stale) -> JournalStorage:
@@ -128,12 +176,12 @@ def _require_journal(path: Path) -> None:
 
 
 def _open_database(address: Address, interval: int, retry: Stale) -> RDBStorage:
-    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+    from sqlalchemy.exc import ArgumentError
 
     began = time.monotonic()
     try:
         url, options = _engine(address)
-        return RDBStorage(
+        return LiveDatabase(
             url,
             engine_kwargs=options,
             heartbeat_interval=interval,
@@ -146,7 +194,7 @@ def _open_database(address: Address, interval: int, retry: Stale) -> RDBStorage:
         ) from error
     except (ArgumentError, ValueError) as error:
         raise StorageError("the URL of the storage cannot be used") from error
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+    except _database_errors() as error:
         waited = time.monotonic() - began
         raise StorageError(
             f"the database cannot be reached ({waited:.0f} s): {_reason(error, address)}"
@@ -173,8 +221,9 @@ def _engine(address: Address) -> tuple[str, dict[str, Any]]:
 
 
 def _reason(error: BaseException, address: Address) -> str:
-    """The first line of the innermost error, without address and password."""
+    """The first line of the innermost error, without anything of the address."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return address.scrub(lines[0] if lines else type(error).__name__).rstrip(".")
+    said = hide_names(address.scrub(lines[0])) if lines else ""
+    return said.rstrip(".") or type(error).__name__

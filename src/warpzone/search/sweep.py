@@ -14,11 +14,12 @@ from pathlib import Path
 from types import FrameType
 
 from warpzone.config import ConfigError
-from warpzone.run.names import CONFIG
+from warpzone.run.names import CONFIG, POPULATION
 from warpzone.search.address import Address
 from warpzone.search.budget import Account, Caps
 from warpzone.search.records import best_trial, command, write_record
 from warpzone.search.space import Space
+from warpzone.search.storage import telling
 from warpzone.search.studies import open_study
 from warpzone.search.worker import BROKEN, DONE, STOPPED, WRONG, Job
 
@@ -52,9 +53,17 @@ class SweepStopped(Exception):  # noqa: N818 (what was asked for is no error)
 
 def sweep(order: Order) -> int:
     """Runs to the end and returns the exit code. ConfigError or StorageError before anything is
-    written if the sweep cannot be."""
-    if (order.folder / CONFIG).exists():
-        raise ConfigError(f"{order.folder} is a run; give the sweep another name or --runs-dir")
+    written if the sweep cannot be, StorageError if its storage is lost."""
+    for name, what in ((CONFIG, "run"), (POPULATION, "population")):
+        if (order.folder / name).exists():
+            raise ConfigError(
+                f"{order.folder} is a {what}; give the sweep another name or --runs-dir"
+            )
+    with telling(order.storage):
+        return _sweep(order)
+
+
+def _sweep(order: Order) -> int:
     if order.storage.is_file and order.storage.path.parent == order.folder:
         order.folder.mkdir(parents=True, exist_ok=True)
     study = open_study(order.space, order.storage, order.heartbeat)

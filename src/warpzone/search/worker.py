@@ -173,19 +173,25 @@ def _end_with_parent() -> None:
 
 def main() -> int:
     """The process: reads its job, works, and returns an exit code."""
+    from warpzone.search.storage import StorageError, telling
     from warpzone.train.stopping import signals
 
     job = Job.from_json(sys.stdin.readline())
+    address = Address(job.storage)
     # A signal to the group of processes also reaches whoever started this one, who passes it on.
     with signals() as stop:
         threading.Thread(target=_end_with_parent, daemon=True).start()
         try:
-            Worker(job, read_space(Path(job.space)), stop).work()
+            with telling(address):
+                Worker(job, read_space(Path(job.space)), stop).work()
         except ConfigError as error:
             _say(f"[warn] a worker ends: {error}")
             return WRONG
+        except StorageError as error:
+            _say(f"[warn] a worker ends: {error}")
+            return BROKEN
         except OSError as error:
-            _say(f"[warn] a worker ends: {Address(job.storage).scrub(str(error))}")
+            _say(f"[warn] a worker ends: {address.scrub(str(error))}")
             return BROKEN
     return STOPPED if stop else DONE
 

@@ -9,19 +9,19 @@ import pytest
 
 from warpzone.config import ConfigError
 from warpzone.search import address
-from warpzone.search.address import Address, find_address, hide
+from warpzone.search.address import Address, find_address
+from warpzone.search.scrub import hide_passwords
 
 URL = "postgresql://mario:it's%20me@db.example:5433/runs"
 
 
 def test_the_password_is_hidden_and_the_rest_is_not() -> None:
-    assert hide(URL) == "postgresql://mario:***@db.example:5433/runs"
-    assert hide("postgresql://mario@db/runs") == "postgresql://mario@db/runs"
-    assert hide("postgresql://m:a:b@c@db/runs") == "postgresql://m:***@db/runs"
-    assert hide("runs/journal.log") == "runs/journal.log"
+    assert Address(URL).shown == "postgresql://mario:***@db.example:5433/runs"
     assert "it's" not in repr(Address(URL))
     said = Address(URL).scrub(f"cannot connect to {URL} with it's%20me or it's me")
     assert said == "cannot connect to *** with *** or ***"
+    # The name of a journal may be said.
+    assert Address("runs/x.log").scrub("runs/x.log is full") == "runs/x.log is full"
 
 
 def test_where_a_storage_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,7 @@ def test_where_a_storage_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(address.VARIABLE, URL)
     assert find_address(None, Path("a")) == Address(URL)
     # As the command line looks once the password has left it.
-    assert find_address(hide(URL), Path("a")) == Address(URL)
+    assert find_address(hide_passwords(URL), Path("a")) == Address(URL)
     assert find_address("mine.log", Path("a")) == Address("mine.log")
 
 
@@ -42,6 +42,7 @@ def test_where_a_storage_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         ("http://a:geheim@b", "http is no kind of storage"),
         ("postgresql://a:geheim@b:port/c", "host or port"),
         ("", "needs a file or the URL"),
+        ("mario:geheim@db.example/runs", "begins with postgresql://"),
     ],
 )
 def test_what_is_no_storage_is_refused(text: str, sentence: str) -> None:

@@ -94,6 +94,15 @@ def test_a_member_that_was_killed_goes_on_in_its_run(tmp_path: Path) -> None:
     assert again.step()["global_step"] == 128
 
 
+def test_a_session_that_was_trained_is_not_trained_on(tmp_path: Path) -> None:
+    """Killed after its last update, before its value was written down."""
+    told = member(tmp_path, 0).step()
+    file = tmp_path / "members" / "00.jsonl"
+    file.write_text(file.read_text().splitlines(keepends=True)[0])
+    assert member(tmp_path, 0).step() == told
+    assert told["global_step"] == 64
+
+
 def test_a_member_reports_what_the_others_have_yet_to(tmp_path: Path) -> None:
     """The population was stopped when it had a value and others had none."""
     told = member(tmp_path, 0).step()

@@ -1,7 +1,11 @@
 """Populations: settings stay in their ranges, lineages are put together from what members say."""
 
 import json
+import os
 import random
+import signal
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ pytest.importorskip("ray")
 
 from warpzone.config import ConfigError
 from warpzone.run.lock import RunLock
-from warpzone.search import standing
+from warpzone.search import population, standing
 from warpzone.search.lineage import MEMBERS, write_population
 from warpzone.search.parameter import Parameter
 from warpzone.search.population import (
@@ -61,6 +65,13 @@ def test_a_name_is_used_once(tmp_path: Path) -> None:
         check(order(tmp_path))
 
 
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "sweep.json").write_text("{}")
+    with pytest.raises(ConfigError, match="exists already"):
+        check(order(tmp_path))
+
+
 def kept(made: PopulationOrder, **changes: Any) -> None:
     """What a population writes down about itself."""
     (made.folder / MEMBERS).mkdir(parents=True, exist_ok=True)
@@ -82,6 +93,9 @@ def test_only_the_same_population_goes_on(tmp_path: Path) -> None:
         check(order(tmp_path, members=5))
     with pytest.raises(ConfigError, match="with --exchange 32; go on with that"):
         check(order(tmp_path, exchange=64))
+    kept(order(tmp_path), format=2)
+    with pytest.raises(ConfigError, match="of format 2, and this version writes 1"):
+        check(order(tmp_path))
 
 
 def told(folder: Path, member: int, *rows: tuple[str, int, bool]) -> None:
@@ -157,6 +171,27 @@ def test_a_population_has_one_trainer(tmp_path: Path, monkeypatch: pytest.Monkey
     assert half.exists()
     hold(tmp_path).close()
     assert not half.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_exit_code_of_a_population_says_which_signal_ended_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    places: list[Path] = []
+
+    def start_here(place: str, **_: Any) -> None:
+        places.append(Path(place))
+        # Ray sets a handler of its own.
+        signal.signal(number, lambda signum, _frame: sys.exit(signum))
+
+    monkeypatch.setattr(population, "start_here", start_here)
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as ended, population._ray(order(tmp_path)):
+        os.kill(os.getpid(), number)
+        time.sleep(60)
+    assert ended.value.code == 128 + number
+    assert signal.getsignal(number) == before
+    assert not places[0].exists()
 
 
 @pytest.mark.parametrize(

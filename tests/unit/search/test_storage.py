@@ -1,6 +1,7 @@
 """Storages: heartbeats on journals, refusals with reasons, and passwords that nobody sees."""
 
 import os
+import re
 import socket
 import sqlite3
 import time
@@ -80,11 +81,23 @@ def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path, content: bytes)
     assert os.listdir(tmp_path) == ["notes.txt"]
 
 
-def test_a_journal_of_another_version(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"op_code":99,"worker_id":"x","study_name":"s"}\n',
+        '{"op_code":0,"worker_id":"x"}\n',
+        '{"op_code":0}\nnonsense\n{"op_code":0}\n',
+    ],
+)
+def test_a_journal_of_another_version(tmp_path: Path, content: str) -> None:
     path = tmp_path / "j.log"
-    path.write_text('{"op_code":99,"worker_id":"x","study_name":"s"}\n')
-    with pytest.raises(StorageError, match="no journal that optuna"):
+    path.write_text(content)
+    with pytest.raises(StorageError, match="no journal that optuna") as refused:
         open_storage(Address(str(path)), 10)
+    assert "\n" not in str(refused.value)
+    # Nothing of ours is left beside it.
+    assert os.listdir(tmp_path) == ["j.log"]
+    assert path.read_text() == content
 
 
 def test_a_journal_in_no_folder(tmp_path: Path) -> None:
@@ -110,8 +123,9 @@ def test_a_database_that_cannot_be_reached() -> None:
     address = Address(f"postgresql://mario:{SECRET}@127.0.0.1:{port}/runs")
     with pytest.raises(StorageError, match="the database cannot be reached") as refused:
         open_storage(address, 10)
-    assert SECRET not in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert re.fullmatch(
+        r"the database cannot be reached \(\d+ s\): Connection refused", str(refused.value)
+    )
 
 
 @pytest.mark.limit(120)
@@ -151,3 +165,44 @@ def test_a_study_of_somebody_else(tmp_path: Path) -> None:
     optuna.create_study(study_name="tiny", storage=open_storage(address, 10)).ask()
     with pytest.raises(ConfigError, match="is no sweep of warpzone"):
         open_study(tiny_space(), address, 10)
+    assert os.listdir(tmp_path) == ["j.log"]
+
+
+def test_a_database_that_fails_later_is_told_without_its_address(tmp_path: Path) -> None:
+    from sqlalchemy.exc import OperationalError
+
+    address = Address(f"postgresql://mario:{SECRET}@db.secret.example/runs")
+    said = "failed to resolve host 'db.secret.example': unknown"
+    lost = optuna.exceptions.StorageInternalError("An exception is raised during the commit")
+
+    def fail() -> None:
+        try:
+            raise lost from OperationalError("SELECT", {}, Exception(said))
+        finally:
+            # What Optuna does when it cannot note how a trial ended.
+            raise UnboundLocalError("updated_state")
+
+    with pytest.raises(StorageError) as told, storages.telling(address):
+        fail()
+    assert SECRET not in str(told.value)
+    assert "secret.example" not in str(told.value)
+    assert str(told.value).startswith("the database failed: ")
+    # An error of anything else stays what it is.
+    with pytest.raises(UnboundLocalError), storages.telling(address):
+        raise UnboundLocalError("mine")
+    with pytest.raises(UnboundLocalError), storages.telling(Address(str(tmp_path / "j.log"))):
+        fail()
+
+
+def test_heartbeats_go_on_while_a_database_is_away(tmp_path: Path) -> None:
+    found = open_storage(Address(f"sqlite:///{tmp_path / 'runs.db'}"), 10)
+    trial = optuna.create_study(storage=found).ask()
+    assert isinstance(found, storages.LiveDatabase)
+    with sqlite3.connect(tmp_path / "runs.db") as base:
+        base.execute("ALTER TABLE trial_heartbeats RENAME TO away")
+    found.record_heartbeat(trial._trial_id)
+    with sqlite3.connect(tmp_path / "runs.db") as base:
+        base.execute("ALTER TABLE away RENAME TO trial_heartbeats")
+    found.record_heartbeat(trial._trial_id)
+    with sqlite3.connect(tmp_path / "runs.db") as base:
+        assert base.execute("SELECT count(*) FROM trial_heartbeats").fetchone() == (1,)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -219,6 +220,69 @@ def test_settings_that_contradict_each_other_are_a_pruned_trial(tmp_path: Path) 
         assert trial["state"] == ("pruned" if wrong else "complete")
         assert ("does not divide" in trial["reason"]) == wrong
     assert "pruned" in states(tmp_path)
+
+
+def test_two_sweeps_at_once_share_the_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two commands on one storage, begun at the same moment: each trial is done once."""
+    done: list[tuple[str, int]] = []
+    ready = threading.Barrier(2)
+
+    def run_trial(trial: Any, *_: Any, **__: Any) -> float:
+        trial.suggest_float("lr", 1e-5, 1e-2, log=True)
+        done.append((threading.current_thread().name, trial.number))
+        time.sleep(0.02)
+        return float(trial.number)
+
+    monkeypatch.setattr("warpzone.search.trial.run_trial", run_trial)
+    write(tmp_path / "tiny.toml")
+
+    def sweep() -> None:
+        ready.wait()
+        worker(tmp_path, trials=12).work()
+
+    crews = [threading.Thread(target=sweep, name=name) for name in ("one", "two")]
+    for crew in crews:
+        crew.start()
+    for crew in crews:
+        crew.join()
+    assert sorted(number for _, number in done) == list(range(12))
+    assert {name for name, _ in done} == {"one", "two"}
+    found = worker(tmp_path, trials=12).study
+    assert len(optuna.get_all_study_names(found._storage)) == 1
+    counted = Account(found.get_trials()).counted
+    assert [trial.state.name for trial in counted] == ["COMPLETE"] * 12
+    assert len({trial.params["lr"] for trial in counted}) == 12
+
+
+def test_two_sweeps_that_both_ask_for_the_last_trial_train_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[int] = []
+
+    def run_trial(trial: Any, *_: Any, **__: Any) -> float:
+        done.append(trial.number)
+        return 1.0
+
+    monkeypatch.setattr("warpzone.search.trial.run_trial", run_trial)
+    write(tmp_path / "tiny.toml")
+    # Both have seen that a trial is missing before either asks for it.
+    both = threading.Barrier(2, timeout=60)
+
+    def sweep() -> None:
+        crew = worker(tmp_path, trials=1)
+        real = crew._one
+        monkeypatch.setattr(crew, "_one", lambda: (both.wait(), real()))
+        crew.work()
+
+    crews = [threading.Thread(target=sweep) for _ in range(2)]
+    for crew in crews:
+        crew.start()
+    for crew in crews:
+        crew.join()
+    assert done == [0]
+    assert states(tmp_path) == ["complete"]
 
 
 def test_one_trial_too_many_is_not_trained(tmp_path: Path) -> None:
