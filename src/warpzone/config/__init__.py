@@ -31,7 +31,7 @@ from warpzone.config.bounds import Refusal, out_of_bounds
 from warpzone.config.contradictions import contradictions
 from warpzone.config.derived import Derived, folded
 from warpzone.env.actions import action_table
-from warpzone.env.script import parse_start
+from warpzone.env.script import UNREAD, kept_script, known_script, script_names, unread
 from warpzone.env.stages import parse_stages
 from warpzone.rom.paths import read_plain
 
@@ -63,7 +63,8 @@ class TrainConfig(Derived):
             parse_stages(self.stages)
             action_table(self.actions)
             if self.scripted_sequence:
-                parse_start(self.scripted_sequence)
+                script = kept_script(self.scripted_sequence)
+                object.__setattr__(self, "scripted_sequence", script)
         except ValueError as error:
             raise ConfigError(str(error)) from error
         _refuse(_rules(self))
@@ -126,15 +127,40 @@ def load_preset(name: str) -> TrainConfig:
 
 def from_saved(values: dict[str, Any]) -> TrainConfig:
     """A configuration as a run has written it, maybe one of an earlier version: fields that it does
-    not have get the value that means what the run did."""
-    scripted = values.get("scripted_sequence") or values.get("scripted_forward_frames")
+    not have get the value that means what the run did. The name of a file with a script, which
+    earlier versions kept, is marked as unread."""
+    sequence = values.get("scripted_sequence")
+    if _names_file(sequence):
+        values = {**values, "scripted_sequence": f"{UNREAD}{sequence}"}
+    scripted = sequence or values.get("scripted_forward_frames")
     return from_dict({"scripted_share": 1.0, **values} if scripted else values)
 
 
 def from_dict(values: dict[str, Any]) -> TrainConfig:
-    """A configuration from saved or preset fields; unknown ones are refused."""
+    """A configuration from saved or preset fields; unknown ones are refused. They may come from
+    anybody: no file that they name is looked at."""
+    if not isinstance(values, dict):
+        raise ConfigError(f"a configuration is a table of settings, not {type(values).__name__}")
     known = TrainConfig.__dataclass_fields__
     for name in values:
         if name not in known:
             raise ConfigError(f"unknown configuration field {name!r}")
+    sequence = values.get("scripted_sequence")
+    if _names_file(sequence):
+        raise ConfigError(
+            f"the script {sequence!r} is none of the package's, and a file is read only if "
+            "--scripted-sequence names it"
+        )
+    if isinstance(sequence, str) and sequence and not unread(sequence):
+        try:
+            known_script(sequence)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
     return TrainConfig(**values)
+
+
+def _names_file(sequence: object) -> bool:
+    """Whether a script is neither written out nor one of the package's."""
+    if not isinstance(sequence, str) or not sequence or ":" in sequence:
+        return False
+    return sequence not in script_names()

@@ -13,6 +13,8 @@ from pathlib import Path
 from warpzone.config import ConfigError
 from warpzone.config.dashboard import LEAST_TOKEN, TOKEN, DashboardConfig, address, missing
 from warpzone.observers.observer import ObservedRun, Observer
+from warpzone.run.files import open_plain, own_folder
+from warpzone.run.names import LOGS
 
 #: Niceness of the dashboard's process.
 NICE = 19
@@ -48,9 +50,9 @@ class DashboardObserver(Observer):
         words += ["--host", self.host, "--port", str(self.port), "--with-parent"]
         words += ["--control"] if self.control else []
         words += ["--metrics"] if self.metrics else []
-        logs = run.folder.path / "logs"
-        logs.mkdir(exist_ok=True)
-        with (logs / LOG).open("ab") as log:
+        logs = run.folder.path / LOGS
+        own_folder(logs)
+        with os.fdopen(open_plain(logs / LOG, os.O_WRONLY | os.O_APPEND), "ab") as log:
             self.process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
                 words,
                 stdin=subprocess.PIPE,  # closed when this process ends in any way

@@ -18,6 +18,7 @@ from warpzone.env.actions import action_table
 from warpzone.env.infos import COLUMN
 from warpzone.media.pictures import ram_block
 from warpzone.observers.observer import ObservedRun, Observer
+from warpzone.run.files import own_folder, replace_unflushed
 from warpzone.run.names import WALL, WALL_PICTURES, WALL_SCREENS, WALL_WANTED
 
 if TYPE_CHECKING:
@@ -117,10 +118,9 @@ def _header(run: ObservedRun, chosen: NDArray[np.int64], number: int) -> dict[st
 
 def _write(run: ObservedRun, header: dict[str, Any], pictures: NDArray[np.uint8]) -> None:
     folder = run.folder.path / WALL
-    temporary = folder / f".{WALL_PICTURES}"
-    # Not flushed to the disk: a picture is worthless after a crash.
-    temporary.write_bytes(json.dumps(header).encode() + b"\n" + pictures.tobytes())
-    temporary.replace(folder / WALL_PICTURES)
+    own_folder(folder)
+    content = json.dumps(header).encode() + b"\n" + pictures.tobytes()
+    replace_unflushed(folder / WALL_PICTURES, content)
 
 
 def gray(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from warpzone.config import TrainConfig
 from warpzone.rom.paths import flush
 from warpzone.run.files import require_space, sha256, write_atomically, write_text
+from warpzone.run.opening import names_in
 from warpzone.run.safe import plain_name, read_header, read_state, read_weights
 from warpzone.run.sidecar import (
     LATEST,
@@ -163,13 +164,11 @@ class Checkpoints:
 
     def stems(self) -> list[str]:
         """Names of all checkpoints, complete or not, newest first."""
-        if not self.folder.is_dir():
-            return []
         found = set()
-        for path in self.folder.iterdir():
+        for name in self._names():
             for suffix in SUFFIXES:
-                stem = path.name.removesuffix(suffix)
-                if path.name.endswith(suffix) and NAME.fullmatch(stem):
+                stem = name.removesuffix(suffix)
+                if name.endswith(suffix) and NAME.fullmatch(stem):
                     found.add(stem)
         return sorted(found, key=lambda stem: (update_of(stem), stem), reverse=True)
 
@@ -192,9 +191,8 @@ class Checkpoints:
 
     def latest(self) -> list[Path]:
         """Side-cars of the latest checkpoint; one, unless several runs share the folder."""
-        if not self.folder.is_dir():
-            return []
-        paths = self.folder.glob(f"*_latest{SIDECAR_SUFFIX}")
+        names = [name for name in self._names() if name.endswith(SIDECAR_SUFFIX)]
+        paths = [self.folder / name for name in names]
         return sorted(path for path in paths if LATEST.fullmatch(path.stem))
 
     def is_latest(self, sidecar: Sidecar) -> bool:
@@ -244,6 +242,10 @@ class Checkpoints:
         """Removes the side-car first: without it the other files are not a checkpoint."""
         for suffix in SUFFIXES:
             (self.folder / (stem + suffix)).unlink(missing_ok=True)
+
+    def _names(self) -> list[str]:
+        """What is in the folder; OSError if it is a run's and a link."""
+        return names_in(self.folder) if self.folder.is_dir() else []
 
     def _named(self, path: Path, stem: str) -> Sidecar:
         sidecar = read_sidecar(path)

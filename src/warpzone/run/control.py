@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from warpzone.run.files import append_text, own_folder, write_text
+from warpzone.run.files import append_text, own_folder, replace_unflushed, write_text
 from warpzone.run.names import ANSWERS, CONTROL, STATE
-from warpzone.run.opening import open_file, parse_json, read_json
+from warpzone.run.opening import listing, open_file, parse_json, read_json
 from warpzone.run.reader import is_run
 
 #: Commands with a number, and its bounds. Without a number the schedule applies again.
@@ -86,7 +86,7 @@ def send(run: Path, command: Command) -> None:
     if not is_run(run):
         raise CommandError("there is no such run")
     own_folder(inbox, PRIVATE)
-    if len(_waiting(inbox)) >= MAX_WAITING:
+    if len(_waiting(run)) >= MAX_WAITING:
         raise CommandError(f"{MAX_WAITING} commands are waiting already; is the run still alive?")
     write_text(inbox / f"{command.id}.json", json.dumps(asdict(check(command))))
 
@@ -96,9 +96,9 @@ def take(run: Path) -> tuple[list[Command], list[str]]:
     is not a command."""
     commands: list[Command] = []
     refused: list[str] = []
-    for path in _waiting(run / CONTROL):
+    for path in _waiting(run):
         try:
-            commands.append(_read(path))
+            commands.append(_read(run, path))
         except CommandError as error:
             refused.append(f"{path.name}: {error}")
         path.unlink(missing_ok=True)
@@ -116,12 +116,7 @@ def write_state(run: Path, state: dict[str, Any]) -> None:
     is worthless."""
     folder = run / CONTROL
     own_folder(folder, PRIVATE)
-    temporary = folder / f".{STATE}"
-    # Does not write through a link that another user may have put there.
-    temporary.unlink(missing_ok=True)
-    with temporary.open("x") as file:
-        file.write(json.dumps(state))
-    temporary.replace(folder / STATE)
+    replace_unflushed(folder / STATE, json.dumps(state).encode())
 
 
 def read_state(run: Path) -> dict[str, Any]:
@@ -129,20 +124,14 @@ def read_state(run: Path) -> dict[str, Any]:
     return read_json(run, Path(CONTROL) / STATE)
 
 
-def _waiting(inbox: Path) -> list[Path]:
+def _waiting(run: Path) -> list[Path]:
+    paths = [run / file.name for file in listing(run, CONTROL, (".json",))]
+    return [path for path in paths if _ID.fullmatch(path.stem)]
+
+
+def _read(run: Path, path: Path) -> Command:
     try:
-        return [path for path in inbox.iterdir() if _ID.fullmatch(path.stem) and _is_file(path)]
-    except OSError:
-        return []
-
-
-def _is_file(path: Path) -> bool:
-    return path.suffix == ".json" and path.is_file() and not path.is_symlink()
-
-
-def _read(path: Path) -> Command:
-    try:
-        with open_file(path.parent, path.name) as file:
+        with open_file(run, path.relative_to(run)) as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise CommandError("too large for a command")

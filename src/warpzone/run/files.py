@@ -57,6 +57,16 @@ def open_plain(path: Path, flags: int) -> int:
     return handle
 
 
+def replace_unflushed(path: Path, content: bytes) -> None:
+    """A file that is the old one or the new one, but worthless after a crash, and so not flushed.
+    What was planted in the place of its temporary file (a link, a pipe) is removed, not opened."""
+    temporary = path.with_name(f".{path.name}")
+    temporary.unlink(missing_ok=True)
+    with temporary.open("xb") as file:
+        file.write(content)
+    temporary.replace(path)
+
+
 def own_folder(path: Path, mode: int = 0o777) -> None:
     """Makes a folder of a run if it is not there. OSError if it is a link. With a `mode` that keeps
     others out, one that was made without it gets it now."""

@@ -15,7 +15,7 @@ from warpzone.rom.paths import flush
 from warpzone.run.files import remove_leftovers, write_atomically, write_text
 from warpzone.run.jsonl import JsonLines
 from warpzone.run.lock import RunLock
-from warpzone.run.names import CHECKPOINTS, CONFIG, EPISODES, EVALS, METRICS, PARQUET
+from warpzone.run.names import CHECKPOINTS, CONFIG, EPISODES, EVALS, METRICS, PARQUET, WANDB
 from warpzone.run.opening import read_object
 from warpzone.run.reader import RunReader
 from warpzone.run.rotation import drop_after
@@ -58,7 +58,7 @@ class RunFolder:
             )
         path.mkdir(parents=True, exist_ok=True)
         flush(path.parent)
-        refuse_links(path)
+        refuse_planted(path)
         folder = cls(path)
         folder.before = frozenset(os.listdir(path))
         folder.lock()
@@ -67,7 +67,7 @@ class RunFolder:
     @classmethod
     def reopen(cls, path: Path) -> RunFolder:
         """The folder of a resumed run; `rewind` must follow."""
-        refuse_links(path)
+        refuse_planted(path)
         folder = cls(path)
         folder.lock()
         return folder
@@ -146,17 +146,28 @@ class RunFolder:
         return path
 
 
-def refuse_links(run: Path) -> None:
-    """Refuses to train in a folder with links in it or in the folders below: it may come from an
-    archive of somebody's, and training writes to all of them."""
-    below = [entry.path for entry in os.scandir(run) if entry.is_dir(follow_symlinks=False)]
-    for folder in (str(run), *below):
-        for entry in os.scandir(folder):
-            if entry.is_symlink():
-                raise ConfigError(
-                    f"{entry.path} is a link, and a run is not written through links; put what it "
-                    "leads to in its place"
-                )
+def refuse_planted(run: Path) -> None:
+    """Refuses to train in a folder with links in it or anywhere below, or with pipes, sockets or
+    devices, which a write would wait for: it may come from an archive of somebody's, and training
+    writes to all of it. The inside of W&B's folder, which has links of its own, is left to W&B."""
+    waiting = [str(run)]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    raise ConfigError(
+                        f"{entry.path} is a link, and a run is not written through links; put what "
+                        "it leads to in its place"
+                    )
+                if entry.is_dir(follow_symlinks=False):
+                    if folder != str(run) or entry.name != WANDB:
+                        waiting.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False):
+                    raise ConfigError(
+                        f"{entry.path} is neither a plain file nor a folder, as all of a run is; "
+                        "remove it"
+                    )
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -57,6 +57,9 @@ WALL_PICTURES = "latest.bin"
 WALL_WANTED = "wanted"
 WALL_SCREENS = "wanted-screens"
 
+#: What W&B keeps beside a run, links included; only W&B opens it.
+WANDB = "wandb"
+
 #: In the folder of a sweep or a population: what it is and what it found. Its runs are in folders
 #: below it.
 SWEEP = "sweep.json"

@@ -8,10 +8,13 @@ import json
 import math
 import os
 import stat
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from warpzone.run.names import CHECKPOINTS
 
 #: Bytes of a JSON document; those of a run have some KiB.
 MOST_JSON = 1 << 20
@@ -26,6 +29,8 @@ _LINKS = {
     errno.ENOTDIR: "it lies behind a link, which is not followed, or in no folder",
 }
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+#: O_NONBLOCK: a pipe in the place of a file is refused, not waited for.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class File(NamedTuple):
@@ -42,26 +47,51 @@ def open_file(run: Path, name: str | Path) -> BufferedReader:
     """Opens a file of a run's folder for reading; `name` is relative to the folder. All readers
     of runs open files here. OSError if it cannot be, if it or a folder on the way from the run
     is a link, which may lead anywhere, and if it is a pipe or a device, which may have no end."""
-    path = Path(name)
-    *folders, last = path.parts
-    if ".." in folders or last == ".." or path.is_absolute():
-        raise OSError(errno.EINVAL, "it is not inside the run", str(run / name))
-    handle = os.open(run, _FOLDER)
+    *folders, last = _inside(run, name)
     with ExitStack() as failing:
-        failing.callback(lambda: os.close(handle))
-        try:
-            for part in folders:
-                handle = _step(handle, part, _FOLDER | os.O_NOFOLLOW)
-            handle = _step(handle, last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
-            if error.errno in _LINKS:
-                raise OSError(error.errno, _LINKS[error.errno], str(run / name)) from error
-            raise
+        handle = _open(run, folders, last)
+        failing.callback(os.close, handle)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, "it is not a plain file", str(run / name))
         file = os.fdopen(handle, "rb")
         failing.pop_all()
     return file
+
+
+@contextmanager
+def open_folder(run: Path, below: str | Path = "") -> Iterator[int]:
+    """A descriptor of the folder `below` (empty: the run's own), for looking at what is in it. The
+    run's own may be a link, those below it may not, nor may one of checkpoints that is given as
+    `run`: it is part of a run, wherever that is. OSError if it cannot be opened so."""
+    handle = _open(run, list(_inside(run, below)))
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _inside(run: Path, name: str | Path) -> tuple[str, ...]:
+    path = Path(name)
+    if ".." in path.parts or path.is_absolute():
+        raise OSError(errno.EINVAL, "it is not inside the run", str(run / name))
+    return path.parts
+
+
+def _open(run: Path, folders: list[str], file: str = "") -> int:
+    """A descriptor of a file, or else of the last folder, each opened from the one before."""
+    handle = -1
+    try:
+        handle = os.open(run, _FOLDER | (os.O_NOFOLLOW if run.name == CHECKPOINTS else 0))
+        for part in folders:
+            handle = _step(handle, part, _FOLDER | os.O_NOFOLLOW)
+        return _step(handle, file, _FILE) if file else handle
+    except OSError as error:
+        if handle >= 0:
+            os.close(handle)
+        if error.errno in _LINKS:
+            place = str(run.joinpath(*folders, file))
+            raise OSError(error.errno, _LINKS[error.errno], place) from error
+        raise
 
 
 def _step(folder: int, name: str, flags: int) -> int:
@@ -129,29 +159,36 @@ def read_json(run: Path, name: str | Path, most: int = MOST_JSON) -> dict[str, A
 
 
 def written(run: Path, name: str | Path) -> float:
-    """When a file was last written; 0 if it is gone or a dangling link."""
+    """When a file or folder was last written; 0 if it is gone or behind a link."""
+    path = Path(name)
     try:
-        return (run / name).stat().st_mtime
+        with open_folder(run, path.parent) as folder:
+            return os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mtime
     except OSError:
         return 0.0
 
 
+def names_in(run: Path, below: str = "") -> list[str]:
+    """The names of all that is in the folder `below`; OSError if it is a link."""
+    with open_folder(run, below) as folder:
+        return os.listdir(folder)
+
+
 def listing(run: Path, below: str, suffixes: tuple[str, ...]) -> list[File]:
     """The files in the folder `below` (empty: the run's own) that end with one of the suffixes,
-    sorted by name. Hidden ones and links are left out."""
+    sorted by name. Hidden ones and links are left out; there are none in a folder that is a
+    link."""
     found = []
     try:
-        entries = list(os.scandir(run / below))
+        with open_folder(run, below) as folder:
+            for name in os.listdir(folder):
+                if not name.endswith(suffixes) or name.startswith("."):
+                    continue
+                with suppress(OSError):
+                    seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    if stat.S_ISREG(seen.st_mode):
+                        whole = f"{below}/{name}" if below else name
+                        found.append(File(whole, seen.st_size, seen.st_mtime))
     except OSError:
         return []
-    for entry in entries:
-        if not entry.name.endswith(suffixes) or entry.name.startswith("."):
-            continue
-        try:
-            if entry.is_file(follow_symlinks=False):
-                seen = entry.stat(follow_symlinks=False)
-                name = f"{below}/{entry.name}" if below else entry.name
-                found.append(File(name, seen.st_size, seen.st_mtime))
-        except OSError:
-            continue
     return sorted(found)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpzone.config import ConfigError, TrainConfig
+from warpzone.env.script import unread
 from warpzone.run.checkpoints import SUFFIXES, Checkpoint, Checkpoints
 from warpzone.run.folder import RunFolder, load_config
 from warpzone.run.matching import compare
@@ -35,7 +36,9 @@ class Start:
 
 def find_start(config: TrainConfig, say: Say, without: Collection[Path] = ()) -> Start:
     """Looks where `config.resume` says, and reports what was skipped and chosen. Side-cars in
-    `without` were tried before."""
+    `without` were tried before. ConfigError if the script is one that was not read."""
+    if problem := unread(config.scripted_sequence):
+        raise ConfigError(problem)
     if config.resume == "never":
         return Start()
     own = Path(config.runs_dir) / config.run_name if config.run_name else None
@@ -188,7 +191,11 @@ def _search(config: TrainConfig, say: Say, without: Collection[Path]) -> Checkpo
     """Below the checkpoint root, newest folders first, up to the first matching checkpoint."""
     root = root_of(config)
     for folder in folders(root, say):
-        stems = Checkpoints(folder).stems()
+        try:
+            stems = Checkpoints(folder).stems()
+        except OSError as error:
+            say(f"[train][warn] skipped {folder}: {error.strerror}")
+            continue
         if not stems:
             continue
         found = best_of(folder, config, say, without)

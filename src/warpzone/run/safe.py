@@ -47,16 +47,20 @@ def plain_name(name: str) -> str:
 def read_header(path: Path) -> tuple[dict[str, list[int]], dict[str, str]]:
     """Shapes and text of a safetensors file, from its header alone."""
     with open_file(path.parent, path.name) as file:
-        size = os.fstat(file.fileno()).st_size
-        first = file.read(8)
-        if len(first) < 8:
-            raise CheckpointError(f"{path.name} is truncated")
-        (length,) = struct.unpack("<Q", first)
-        if length > min(MOST_HEADER, size - 8):
-            raise CheckpointError(
-                f"{path.name} claims a header of {length:,} bytes in a file of {size:,}"
-            )
-        text = file.read(length)
+        return _read_header(path, file)
+
+
+def _read_header(path: Path, file: BufferedReader) -> tuple[dict[str, list[int]], dict[str, str]]:
+    size = os.fstat(file.fileno()).st_size
+    first = file.read(8)
+    if len(first) < 8:
+        raise CheckpointError(f"{path.name} is truncated")
+    (length,) = struct.unpack("<Q", first)
+    if length > min(MOST_HEADER, size - 8):
+        raise CheckpointError(
+            f"{path.name} claims a header of {length:,} bytes in a file of {size:,}"
+        )
+    text = file.read(length)
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -75,10 +79,18 @@ def read_header(path: Path) -> tuple[dict[str, list[int]], dict[str, str]]:
 
 
 def read_weights(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights for a network whose own are `expected`: the same names and shapes, and floats."""
-    from safetensors.torch import load_file
+    """Weights for a network whose own are `expected`: the same names and shapes, and floats. The
+    file is checked and loaded through one descriptor."""
+    with open_file(path.parent, path.name) as file:
+        return _read_weights(path, file, expected)
 
-    shapes, _ = read_header(path)
+
+def _read_weights(
+    path: Path, file: BufferedReader, expected: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    from safetensors.torch import load
+
+    shapes, _ = _read_header(path, file)
     names = {plain_name(name): name for name in shapes}
     if names.keys() != expected.keys() or len(names) != len(shapes):
         other = sorted(names.keys() ^ expected.keys())
@@ -89,8 +101,10 @@ def read_weights(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
                 f"{path.name} belongs to another network: {name} has the shape "
                 f"{shapes[names[name]]}, not {list(tensor.shape)}"
             )
+    file.seek(0)
     try:
-        loaded = load_file(path)
+        # As much as there was when the header was compared with it.
+        loaded = load(file.read(os.fstat(file.fileno()).st_size))
     except (SafetensorError, ValueError, OSError) as error:
         raise CheckpointError(f"{path.name} cannot be read: {error}") from error
     return {plain_name(name): tensor for name, tensor in loaded.items()}

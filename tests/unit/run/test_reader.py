@@ -2,6 +2,7 @@
 
 import ast
 import gzip
+import inspect
 import json
 import os
 import sys
@@ -30,7 +31,7 @@ from warpzone.run.checkpoints import Checkpoints
 from warpzone.run.control import read_state
 from warpzone.run.folder import RunFolder, load_config
 from warpzone.run.jsonl import JsonLines
-from warpzone.run.opening import listing, open_file, parse_json, read_file
+from warpzone.run.opening import listing, open_file, open_folder, parse_json, read_file
 from warpzone.run.reader import RunReader, latest_run, named_run, read_rows, runs_in
 from warpzone.run.resume import find_start
 
@@ -83,7 +84,8 @@ def test_names_are_spelled_once() -> None:
 
 
 class Watch:
-    """Files below a folder that were opened, and whether `open_file` was on the way there."""
+    """Files below a folder that were opened, and whether `open_file` was on the way there. Folders
+    that `open_folder` opens are left out."""
 
     def __init__(self, below: Path) -> None:
         self.below = str(below)
@@ -98,16 +100,20 @@ class Watch:
         path = str(arguments[0])
         if path.startswith(self.below):
             ours = self._ours()
+            if ours == Path():
+                return
             (self.past if ours is None else self.through).add(
                 os.path.relpath(ours or path, self.below)
             )
 
     @staticmethod
     def _ours() -> Path | None:
-        """What `open_file` was asked for. It opens the folder by its path, and the file from
-        there."""
+        """What `open_file` was asked for; empty for a folder alone. It opens the folder by its
+        path, and the file from there."""
         frame = sys._getframe(2)
         while frame is not None:
+            if frame.f_code is inspect.unwrap(open_folder).__code__:
+                return Path()
             if frame.f_code is open_file.__code__:
                 run: Path = frame.f_locals["run"]
                 return run / str(frame.f_locals["name"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +13,12 @@ from typing import Any
 
 from warpzone.metrics import schema
 from warpzone.run.files import write_text
+from warpzone.run.opening import read_file
 
 ID = "wandb-id"
+#: Bytes of the file; an id has 32.
+MOST_ID = 256
+_PLAIN = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 class WandbSink:
@@ -57,7 +62,11 @@ class WandbSink:
 
 def _identity(folder: Path) -> str:
     """An id that stays with the run when its folder is moved; names of folders are reused."""
-    path = folder / ID
-    if not path.is_file():
-        write_text(path, uuid.uuid4().hex)
-    return path.read_text()
+    try:
+        identity = read_file(folder, ID, MOST_ID).decode(errors="replace").strip()
+    except FileNotFoundError:
+        identity = uuid.uuid4().hex
+        write_text(folder / ID, identity)
+    if not _PLAIN.fullmatch(identity):
+        raise OSError(f"{folder / ID} holds no id of W&B; remove it for a new one")
+    return identity
