@@ -177,6 +177,9 @@ class Explorer:
             if looked >= len(self._active):
                 return None
             task = self._active.popleft()
+            if task.pioneer and not task.found and self._known[task.start.stage].ways(0):
+                # Somebody else was faster; it is one like others now.
+                task.pioneer = False
             late = task.begun and task.steps >= task.most_steps(trial_steps, STEPS_MORE)
             if task.over or late:
                 task.close()

@@ -33,10 +33,12 @@ def test_pioneers_go_first_where_nothing_is_known() -> None:
     for one in tasks[:PIONEERS]:
         one.steps = 100 * PATIENCE - 1
     assert tried(20) == {*tasks[:PIONEERS], other}
-    # What they find, others may try.
+    # What one of them finds, others may try, and those that are late end.
+    tasks[0].found, tasks[0].steps_to_first = 1, 100 * PATIENCE - 2
     known[STAGE].add_way(0, [1, 2])
-    assert tried(20) == {*tasks, other}
-    assert not tasks[-1].pioneer
+    assert tried(20) == {tasks[0], *tasks[PIONEERS:], other}
+    assert [one.pioneer for one in tasks] == [True] + [False] * (PIONEERS + 1)
+    assert all(one.closed for one in tasks[1:PIONEERS])
 
 
 def test_those_that_waited_for_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
