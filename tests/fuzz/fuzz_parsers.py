@@ -2,6 +2,7 @@
 
     python tests/fuzz/fuzz_parsers.py --runs 100000            # every target
     python tests/fuzz/fuzz_parsers.py report --seed 7 --runs 1 # one input again
+    python tests/fuzz/fuzz_parsers.py --even --runs 1300       # many more of the cheap ones
 
 Input number N of a target is made from the seed N, so a failure is repeated with its number. With
 --jobs J, J processes share the numbers; each takes every J-th. An input fails that raises anything
@@ -52,6 +53,7 @@ def _share_out(args: argparse.Namespace) -> int:
             words = [*args.targets, "--runs", str(args.runs), "--seed", str(args.seed)]
             words += ["--minutes", str(args.minutes), "--seconds", str(args.seconds)]
             words += ["--most-failures", str(args.most_failures), "--out", str(file)]
+            words += ["--even"] if args.even else []
             share = ["--part", str(part), "--parts", str(args.jobs)]
             running.append(subprocess.Popen([sys.executable, __file__, *words, *share]))
         codes = [one.wait() for one in running]
@@ -91,6 +93,8 @@ def _fuzz(args: argparse.Namespace) -> int:
         targets.prepare(Path(place) / "seeds")
         chosen = [Target(name, function, args) for name, function in named.items()]
         for one in chosen:
+            if args.even:
+                one.wanted *= targets.CHEAP.get(one.name, 1)
             one.folder = Path(place) / one.name
             one.folder.mkdir()
             one.keeping = one.name in targets.KEEPING
@@ -117,8 +121,8 @@ class Target:
     def __init__(self, name: str, function: Any, args: argparse.Namespace) -> None:
         self.name, self.function, self.args = name, function, args
         self.done = self.failed = 0
-        #: Those of this process, which has every so many-th of all.
-        self.runs = len(range(args.part, args.runs, args.parts))
+        #: Inputs of all processes.
+        self.wanted: int = args.runs
         #: Seconds by the clock, by the processor, and of the slowest input by the processor.
         self.took = self.worked = self.slowest = 0.0
         #: Where inputs are put, and whether the target clears away there what it must.
@@ -127,7 +131,9 @@ class Target:
 
     @property
     def left(self) -> bool:
-        return bool(self.done < self.runs and self.failed < self.args.most_failures)
+        # Those of this process, which has every so many-th of all.
+        own = len(range(self.args.part, self.wanted, self.args.parts))
+        return bool(self.done < own and self.failed < self.args.most_failures)
 
     def turn(self, seconds: float, mutator: Any) -> None:
         """Inputs for so long."""
@@ -161,11 +167,12 @@ def _write(args: argparse.Namespace, chosen: list[Target], before: list[Any]) ->
     from warpzone.bench.machine import describe
 
     words = " ".join(args.targets)
-    minutes = f" --minutes {args.minutes:g}" if args.minutes else ""
+    more = " --even" if args.even else ""
+    more += f" --minutes {args.minutes:g}" if args.minutes else ""
     result = {
         "machine": describe(),
         "command": f"tests/fuzz/fuzz_parsers.py {words} --runs {args.runs} --seed {args.seed}"
-        + minutes,
+        + more,
         "limits": {"mib_above_the_start": MEMORY >> 20, "processor_seconds": args.seconds},
         "targets": {
             one.name: {
@@ -193,6 +200,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="default: all")
     parser.add_argument("--runs", type=int, default=1000, help="inputs of each target")
+    parser.add_argument(
+        "--even", action="store_true", help="more of what is cheap: all take about as long"
+    )
     parser.add_argument("--minutes", type=float, default=0.0, help="end then; targets take turns")
     parser.add_argument("--out", type=Path, help="a JSON list that the result is added to")
     parser.add_argument("--seed", type=int, default=0, help="number of the first input")

@@ -5,7 +5,6 @@ documents are passed over, and everything else is a bug."""
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
 import json
 import os
@@ -18,19 +17,31 @@ import numpy as np
 import torch
 from agent_files import agent_files
 from mutate import Mutator
+from run_files import MADE, make_run, put
+from search_files import (
+    POPULATION,
+    SCRIPTS,
+    SPACES,
+    STABILITY,
+    SWEEP,
+    WORKER_LOG,
+)
 
 from warpzone.cli.flags import preset_config
 from warpzone.config import PRESETS, ConfigError, TrainConfig
 from warpzone.dashboard.catalogue import Catalogue
+from warpzone.dashboard.exposition import Exposition
 from warpzone.dashboard.hub import _locked_part
 from warpzone.dashboard.messages import Part, parse
 from warpzone.dashboard.rundata import RunData
 from warpzone.dashboard.wall_file import WallFile
 from warpzone.env.actions import action_table
+from warpzone.env.backends.events import EVENTS
+from warpzone.env.script import parse_start
 from warpzone.eval import card
 from warpzone.eval.description import as_text
 from warpzone.eval.weights import find_agent
-from warpzone.maps.events import Event, read_events
+from warpzone.maps.events import Event, read_events, read_restarts
 from warpzone.maps.flight import AreaPicture
 from warpzone.maps.heat import draw_heat
 from warpzone.model.agent import Agent
@@ -38,6 +49,7 @@ from warpzone.model.spec import model_spec
 from warpzone.play.movie import MovieError, parse_movie
 from warpzone.report.data import read_run
 from warpzone.report.page import make_page
+from warpzone.report.search import search_sections
 from warpzone.rom import RomError
 from warpzone.rom.rom import _FOLDER_IN_WHEEL, _install_from
 from warpzone.run import control, names
@@ -52,56 +64,22 @@ from warpzone.run.safe import read_state, read_weights
 from warpzone.run.shipped import ACTING, FORMAT, KIND, read_description
 from warpzone.run.sidecar import CheckpointError, encode, read_sidecar
 from warpzone.run.versions import read_sessions
+from warpzone.search.space import read_space
 from warpzone.share.checking import checked
+from warpzone.stability.digest import describe, digest
+from warpzone.stability.report import read, summary
 
 Target = Callable[[Mutator, Path], None]
 TARGETS: dict[str, Target] = {}
+#: Inputs of a target that take as long as one of a whole run's folder, where that is more than one.
+CHEAP = {"sidecar": 8, "checkpoint": 2, "agent": 2, "resume": 2, "pulled": 30, "preset": 24}
+CHEAP |= {"space": 10, "search": 6, "diagnostics": 14, "script": 35, "wheel": 15}
+CHEAP |= {"movie": 150, "message": 150}
 #: Targets that put their folder in order themselves; for all others it has no file.
 KEEPING: set[str] = set()
 
-CONFIG = json.loads(TrainConfig().to_json())
-GOOD_CONFIG = TrainConfig().to_json().encode()
 EXPECTED = {"encoder.weight": torch.zeros(2, 3), "heads.bias": torch.zeros(2)}
-METRIC: dict[str, Any] = {
-    "update": 3,
-    "global_step": 96,
-    "seconds": 1.5,
-    "timestamp": 1.7e9,
-    "entropy": 1.2,
-}
-METRIC |= {"env_steps_per_sec": 5e3, "clear_rate": 0.5, "time_learn": 0.4, "time_engine": None}
-END: dict[str, Any] = {
-    "lane": 1,
-    "stage": 0,
-    "start_delay": 3,
-    "episode_return": 2.5,
-    "steps": 40,
-    "x": 300,
-    "y": 90,
-}
-END |= {"furthest_x": 320, "reason": "death", "global_step": 96, "area_type": 1, "area_index": 2}
-EVAL: dict[str, Any] = {
-    **END,
-    "stage": "1-1",
-    "policy": "argmax",
-    "cleared": True,
-    "seconds": 2.0,
-    "time_left": 300,
-}
-BEAT: dict[str, Any] = {"timestamp": 1.7e9, "phase": "learn", "update": 3, "global_step": 96}
-ANSWER: dict[str, Any] = {
-    "id": "0" * 32,
-    "who": "me",
-    "when": 1.0,
-    "what": "lr",
-    "value": 1e-4,
-    "result": "done",
-}
-STATE: dict[str, Any] = {"doing": "paused", "paused": True, "reason": "", "overrides": {"lr": 1e-4}}
-ROWS = {names.METRICS: METRIC, names.EPISODES: END, names.EVALS: EVAL}
-ROWS |= {names.HEARTBEAT: BEAT, names.ANSWERS: ANSWER}
-HEADER: dict[str, Any] = {"shape": [1, 2, 2, 2], "lanes": [{"lane": 0}], "actions": [[1, 2]]}
-HEADER |= {"number": 1}
+PARTS = ("names", "config", "stages", "ends", "episodes", "log", "checkpoints", "answers", "events")
 AREA = AreaPicture(1, 2, 0, np.zeros((208, 640, 3), np.uint8))
 
 
@@ -114,15 +92,6 @@ def keeping(function: Target) -> Target:
     """A target most of whose files are the same in every input."""
     KEEPING.add(function.__name__)
     return function
-
-
-def _put(path: str, content: bytes) -> None:
-    """A file with this content; many times as quick as `Path.write_bytes`."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(handle, content)
-    finally:
-        os.close(handle)
 
 
 def _checkpoint(folder: Path) -> Checkpoint:
@@ -211,10 +180,10 @@ def _damage(folder: Path, files: dict[str, bytes], name: str, content: bytes) ->
     for other, good in files.items():
         path = f"{folder}/{other}"
         if other == name:
-            _put(path, content)
+            put(path, content)
             _unharmed.pop(path, None)
         elif path not in _unharmed or _unharmed[path] != _identity(path):
-            _put(path, good)
+            put(path, good)
             _unharmed[path] = cast(tuple[int, int, int], _identity(path))
 
 
@@ -252,9 +221,9 @@ def agent(mutator: Mutator, folder: Path) -> None:
         content = mutator.content([one.content for one in seeds.agents])
     elif kind == 1:
         content = good.headed(mutator.text(good.header))
-    _put(f"{folder}/one.safetensors", content)
+    put(f"{folder}/one.safetensors", content)
     if kind > 1 or draw.random() < 0.5:
-        _put(f"{folder}/one.json", mutator.text(seeds.description))
+        put(f"{folder}/one.json", mutator.text(seeds.description))
     with contextlib.suppress(ConfigError, OSError):
         find_agent(folder / "one.safetensors")
 
@@ -262,7 +231,7 @@ def agent(mutator: Mutator, folder: Path) -> None:
 @target
 def run_folder(mutator: Mutator, folder: Path) -> None:
     """Everything that the dashboard reads of a run, and what it sends to browsers."""
-    run = _run(mutator, folder)
+    run = make_run(mutator, folder, _seeds[0].stem, _seeds[0].sidecar)
     data = RunData(run)
     for _ in range(2):
         data.refresh()
@@ -270,7 +239,7 @@ def run_folder(mutator: Mutator, folder: Path) -> None:
     listing = catalogue.scan()
     catalogue.adopt(listing)
     sent: list[Any] = [listing.rows, data.heartbeat, data.metrics.last(), data.reader.state()]
-    for what in ("names", "config", "stages", "ends", "episodes", "log", "checkpoints", "answers"):
+    for what in PARTS:
         values = {"type": "part", "request": 1, "run": "0" * 16, "what": what}
         sent.append(_locked_part(data, Part.model_validate(values), catalogue))
     wall = WallFile(run)
@@ -281,12 +250,15 @@ def run_folder(mutator: Mutator, folder: Path) -> None:
         data.metrics.curve(name, "global_step", 1.0, 50.0, 20)
     control.take(run)
     read_sessions(run)
+    told = Exposition()
+    told.add(run, catalogue.config(run))
+    told.text()
 
 
 @target
 def report(mutator: Mutator, folder: Path) -> None:
     """A report of a run, and the events of its maps."""
-    run = _run(mutator, folder)
+    run = make_run(mutator, folder, _seeds[0].stem, _seeds[0].sidecar)
     with contextlib.suppress(OSError, ConfigError):
         page = make_page([read_run(run)], folder / "page.html", rom=None, embed=100_000)
         (folder / "page.html").write_text(page)
@@ -294,46 +266,18 @@ def report(mutator: Mutator, folder: Path) -> None:
     for source in (names.EVALS, names.EPISODES):
         events += read_events(run, "1-1", source)
     draw_heat(AREA, events, first=True)
+    for restart in read_restarts(run, "1-1"):
+        assert restart.share is None or 0.0 <= restart.share <= 1.0
 
 
 @target
 def resume(mutator: Mutator, folder: Path) -> None:
     """The files of a run that goes on from a checkpoint."""
-    run = _run(mutator, folder)
+    run = make_run(mutator, folder, _seeds[0].stem, _seeds[0].sidecar)
     with contextlib.suppress(ConfigError):
         load_config(run)
     for name in (names.METRICS, names.EPISODES, names.EVALS):
         drop_after(JsonLines(run), name, 64)
-
-
-def _run(mutator: Mutator, folder: Path) -> Path:
-    run = folder / "run"
-    place = str(run)
-    for below in ("", names.CONTROL, names.LOGS, names.CHECKPOINTS, names.WALL):
-        # Folders of the last input may be there, without files.
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(f"{place}/{below}")
-    # A damaged configuration keeps many readers from the rest.
-    text = mutator.text(CONFIG) if mutator.random.random() < 0.5 else GOOD_CONFIG
-    _put(f"{place}/{names.CONFIG}", text)
-    for name, row in ROWS.items():
-        _put(f"{place}/{name}", mutator.lines([row]))
-    # With a time of its own the same number would be another input every second.
-    packed = gzip.compress(mutator.lines([METRIC]), 1, mtime=1)
-    _put(f"{place}/metrics-0001.jsonl.gz", mutator.content([packed]))
-    _put(f"{place}/{names.CONTROL}/{names.STATE}", mutator.text(STATE))
-    _put(f"{place}/{names.CONTROL}/{'0' * 32}.json", mutator.text(ANSWER))
-    _put(f"{place}/{names.LOGS}/{names.LOG}", mutator.content([b"[train] one\n[eval] two\n"]))
-    _put(f"{place}/{names.CHECKPOINTS}/{_seeds[0].stem}.json", mutator.text(_seeds[0].sidecar))
-    _put(f"{place}/{names.VERSIONS}", mutator.text({"sessions": [{"python": "3.12"}]}))
-    _put(f"{place}/{names.EVALUATION}", mutator.text({"episodes": [EVAL, EVAL]}))
-    _put(f"{place}/{names.WALL}/{names.WALL_PICTURES}", mutator.text(HEADER) + b"\n" + bytes(8))
-    # Drawn last: everything else of an input stays what it was.
-    if mutator.random.random() < 0.01:
-        line = mutator.random.choice((b"{", b"{}", b'{"a":', mutator.text(METRIC)[:20]))
-        many = gzip.compress(1_000_000 * (line + b"\n"), 1, mtime=1)
-        _put(f"{place}/metrics-0002.jsonl.gz", many)
-    return run
 
 
 @target
@@ -354,6 +298,55 @@ def preset(mutator: Mutator, folder: Path) -> None:
     path.write_bytes(mutator.content(_seeds[0].presets))
     with contextlib.suppress(ConfigError):
         preset_config(str(path))
+
+
+@target
+def space(mutator: Mutator, folder: Path) -> None:
+    """A search space, as TOML."""
+    put(f"{folder}/space.toml", mutator.content(SPACES))
+    with contextlib.suppress(ConfigError, OSError):
+        read_space(folder / "space.toml").identity()
+
+
+@target
+def search(mutator: Mutator, folder: Path) -> None:
+    """The reports of a sweep and of a population."""
+    for name, good in ((names.SWEEP, SWEEP), (names.POPULATION, POPULATION)):
+        put(f"{folder}/{name}", mutator.text(good))
+        with contextlib.suppress(ConfigError, OSError):
+            _, parts = search_sections(folder)
+            "".join(parts).encode()
+
+
+@target
+def diagnostics(mutator: Mutator, folder: Path) -> None:
+    """What trials of back-ends leave: their report, events and the files of workers."""
+    draw = mutator.random
+    put(f"{folder}/report.jsonl", mutator.lines([STABILITY]))
+    rows: list[dict[str, Any]] = []
+    with contextlib.suppress(ValueError):
+        rows = read(folder / "report.jsonl")
+    said = summary(rows)
+    if draw.random() < 0.7:
+        put(f"{folder}/{EVENTS}", mutator.lines([MADE, {**MADE, "kind": "lost"}]))
+    put(f"{folder}/env_init_idx{draw.randrange(3)}_pid7.log", mutator.content([WORKER_LOG]))
+    found = digest(folder)
+    # As strict as a browser.
+    json.dumps(found, allow_nan=False)
+    said += describe(found)
+    if not all(line.isprintable() for line in said.splitlines()):
+        raise AssertionError("a summary has characters that cannot be printed")
+
+
+@target
+def script(mutator: Mutator, folder: Path) -> None:
+    """Buttons that an episode starts with, in a file or as text."""
+    content = mutator.content(SCRIPTS)
+    path = f"{folder}/script.txt"
+    put(path, content)
+    for text in (path, content.decode(errors="replace")):
+        with contextlib.suppress(ValueError):
+            parse_start(text)
 
 
 @target

@@ -1,4 +1,4 @@
-"""A few hundred inputs of every fuzz target; `make fuzz` runs many more."""
+"""A minute of inputs of all fuzz targets; `make fuzz` runs many more."""
 
 import json
 import re
@@ -19,9 +19,13 @@ def fuzz(*words: str) -> subprocess.CompletedProcess[str]:
 @LINUX
 def test_no_input_is_more_than_one_sentence() -> None:
     # Generous: a busy machine makes nothing fail, and what hangs still ends.
-    done = fuzz("--runs", "150", "--seconds", "30")
+    done = fuzz("--even", "--runs", "1300", "--seconds", "30")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    assert len(re.findall(r"150 inputs in .* 0 failed", done.stdout)) == 11
+    ran = dict(re.findall(r"^(\w+): ([\d,]+) inputs in .* 0 failed$", done.stdout, re.MULTILINE))
+    listed = re.findall(r"^(\w+): ", fuzz("--dry-run").stdout, re.MULTILINE)
+    assert len(listed) == 15
+    assert list(ran) == listed
+    assert {"run_folder": "1,300", "report": "1,300", "movie": "195,000"}.items() <= ran.items()
 
 
 def test_an_input_depends_on_its_number_alone() -> None:
@@ -43,14 +47,14 @@ def test_processes_share_the_inputs(tmp_path: Path) -> None:
     """Every number once, whoever has it, and the result of all of them is written."""
     out = tmp_path / "out.json"
     out.write_text('["before"]')
-    words = ("movie", "message", "--runs", "25", "--seconds", "30", "--out", str(out))
+    words = ("movie", "report", "--even", "--runs", "5", "--seconds", "30", "--out", str(out))
     done = fuzz(*words, "--jobs", "2")
     assert done.returncode == 0, done.stderr
-    assert len(re.findall(r"25 inputs in .* 0 failed", done.stdout)) == 2
+    assert re.findall(r"(\d+) inputs in .* 0 failed", done.stdout) == ["750", "5"]
     before, result = json.loads(out.read_text())
     assert before == "before"
-    assert result["command"].endswith("--jobs 2")
-    assert {found["inputs"] for found in result["targets"].values()} == {25}
+    assert result["command"].endswith("--even --jobs 2")
+    assert [found["inputs"] for found in result["targets"].values()] == [750, 5]
     code = f"""
 import sys
 sys.path.insert(0, {str(SCRIPT.parent)!r})

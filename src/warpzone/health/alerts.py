@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from warpzone.config.health import HealthConfig
@@ -40,6 +40,7 @@ class Alerts:
         self._now = now
         self._raised: dict[str, float] = {}
         self._looked = -LOOK
+        #: Optimiser steps left out until the last update; None if that is not known.
         self._skipped: float | None = None
         #: The highest clear rate since the last alert about it.
         self.best = 0.0
@@ -48,6 +49,22 @@ class Alerts:
         """Alerts of this update; nearly always none."""
         found = (self._nan(row), self._clear_rate(row), self._disk(), self._gpu(row))
         return [alert for alert in found if alert is not None and self.due(alert.kind)]
+
+    def last(self, text: str) -> Alert | None:
+        """The alert of a run that ends because losses or gradients were not finite. There is no
+        later update to say it at, so it does not wait for the cooldown."""
+        wanted = self.config.alert_cooldown > 0 and self.config.alert_skipped > 0
+        return Alert("nan", text) if wanted else None
+
+    def state_dict(self) -> dict[str, float]:
+        """What a resumed run compares with."""
+        known = {} if self._skipped is None else {"skipped": self._skipped}
+        return {"best": self.best, **known}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restores `state_dict`; what was not saved is not known."""
+        self.best = float(state.get("best", 0.0))
+        self._skipped = float(state["skipped"]) if "skipped" in state else None
 
     def due(self, kind: str) -> bool:
         """Whether an alert of this kind may be raised now; from then on it counts as raised."""
@@ -61,9 +78,11 @@ class Alerts:
 
     def _nan(self, row: dict[str, Any]) -> Alert | None:
         limit, total = self.config.alert_skipped, row.get("updates_skipped") or 0.0
-        # What a resumed run left out before is no news.
-        skipped = 0.0 if self._skipped is None else total - self._skipped
-        self._skipped = total
+        before, self._skipped = self._skipped, total
+        if before is None:
+            # What a resumed run left out earlier is no news; a fresh one left out nothing.
+            before = 0.0 if row["update"] == 1 else total
+        skipped = total - before
         if limit == 0 or skipped < limit:
             return None
         return Alert(

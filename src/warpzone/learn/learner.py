@@ -50,6 +50,10 @@ class LearningError(RuntimeError):
     """Learning cannot continue; one sentence says why."""
 
 
+class NotFiniteError(LearningError):
+    """Optimiser steps are left out one after another. The update that notices has no row."""
+
+
 class Learner:
     """Updates one agent from rollouts, once or several times each."""
 
@@ -142,7 +146,7 @@ class Learner:
             self._waiting.synchronize()
         report = self.updater.report()
         if report.skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
-            raise LearningError(
+            raise NotFiniteError(
                 f"the loss or its gradient was not finite {report.skipped_in_a_row} times in a "
                 "row; lower --lr or --clip-grad"
             )

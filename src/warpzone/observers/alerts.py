@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpzone.config import TrainConfig
 from warpzone.health.alerts import Alert, Alerts
+from warpzone.learn.learner import LearningError, NotFiniteError
 from warpzone.observers.observer import ObservedRun, Observer
 from warpzone.run.journal import say
 from warpzone.run.names import ALERTS
@@ -33,16 +34,21 @@ class AlertObserver(Observer):
         for alert in self._alerts.read(row):
             self._raise(alert)
 
+    def failed(self, run: ObservedRun, error: LearningError) -> None:
+        """The update that failed has no row, so that it is said here."""
+        if isinstance(error, NotFiniteError) and (alert := self._alerts.last(str(error))):
+            self._raise(alert)
+
     def stalled(self, text: str) -> None:
         """Called by the thread that looks for stalls."""
         if self._alerts.due("stall"):
             self._raise(Alert("stall", text))
 
     def state_dict(self) -> dict[str, Any]:
-        return {"best": self._alerts.best}
+        return self._alerts.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._alerts.best = float(state.get("best", 0.0))
+        self._alerts.load_state_dict(state)
 
     def _raise(self, alert: Alert) -> None:
         say(f"[train][alert] {alert.kind}: {alert.text}")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Phase in the last line of heartbeat.jsonl. The last checkpoint tells the two apart.
 LAST = {"normal": "done", "exception": "interrupt"}
 #: Of the newest row: what heartbeats of a run with actors tell.
-FLEET = ("lag_p50", "lag_max", "actors_present", "actors_lost")
+FLEET = ("policy_lag", "lag_p50", "lag_max", "actors_present", "actors_lost")
 #: Polls of the pulse within one --stall-timeout.
 LOOKS = 10
 

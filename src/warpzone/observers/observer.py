@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from warpzone.config import TrainConfig
     from warpzone.eval.evaluate import Outcome
     from warpzone.health.pulse import Pulse
-    from warpzone.learn.learner import Learner
+    from warpzone.learn.learner import Learner, LearningError
     from warpzone.model.agent import Agent
     from warpzone.observers.progress import Progress
     from warpzone.run.checkpoints import Checkpoint
@@ -109,6 +109,9 @@ class Observer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`, before `started`; empty where nothing was saved."""
+
+    def failed(self, run: ObservedRun, error: LearningError) -> None:
+        """Learning cannot continue; `ended` follows."""
 
     def ended(self, run: ObservedRun, reason: str) -> None:
         """The run has ended: `normal`, `interrupt` or `exception`. Called exactly once."""

@@ -30,7 +30,7 @@ class Axis:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         low, high = self.low, self.high
-        if self.log and low > 0 and value > 0:
+        if self.log and min(low, high, value) > 0:
             low, high, value = math.log(low), math.log(high), math.log(value)
         share = (float(value) - low) / ((high - low) or 1.0)
         return min(1.0, max(0.0, share))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -130,8 +131,9 @@ def _longer(run: RunData, runs: Sequence[RunData]) -> str:
     raise ValueError(f"{run.path} is named twice")
 
 
+@functools.cache
 def defaults() -> dict[str, Any]:
-    """The default configuration."""
+    """The default configuration; made once, so nobody may change it."""
     from warpzone.config import TrainConfig
 
     return dataclasses.asdict(TrainConfig())

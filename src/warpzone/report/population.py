@@ -156,7 +156,7 @@ def lineage_chart(data: PopulationData) -> Markup:
     by_name = {run.run: run for run in data.runs}
 
     def x(step: float) -> float:
-        return SIDE + (WIDTH - SIDE - 14) * step / top
+        return SIDE + (WIDTH - SIDE - 14) * (step / top)
 
     def y(member: int) -> float:
         return 14 + ROW * rows[member]

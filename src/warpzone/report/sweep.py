@@ -120,7 +120,7 @@ def sweep_sections(data: SweepData) -> list[Markup]:
 def _overview(data: SweepData) -> Markup:
     states = [trial.state for trial in data.trials]
     cards = [(state, str(states.count(state))) for state in dict.fromkeys(states)]
-    cards.append(("steps of all trials", short(sum(trial.steps for trial in data.trials))))
+    cards.append(("steps of all trials", short(sum(float(trial.steps) for trial in data.trials))))
     if data.ranked:
         best = data.ranked[0]
         cards.append((f"best value, trial {best.number}", f"{best.value:g}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ OWN = {
     *("dashboard", "dashboard_host", "dashboard_port", "max_steps", "max_time"),
     *("max_cost_gpu_hours", "stop_at", "stop_at_clears", "eval_interval", "devices", "nodes"),
 }
+#: A whole number may be larger than any float.
+LARGEST = sys.float_info.max
 KEYS = ("low", "high", "log", "step", "choices", "when", "otherwise")
 FIELDS: dict[str, Field] = {field.name: field for field in annotated(TrainConfig)}
 
@@ -171,4 +173,4 @@ def _takes_numbers(name: str) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST

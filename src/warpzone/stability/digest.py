@@ -3,13 +3,14 @@ others hang. Folders of before there were events have the workers' files alone."
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from warpzone.env.backends.events import EVENTS
+from warpzone.run.opening import parse_json
+from warpzone.stability.report import printable
 
 LOGS = "env_init_idx*_pid*.log"
 _NAME = re.compile(r"env_init_idx(\d+)_pid(\d+)\.log")
@@ -62,7 +63,7 @@ def describe(found: dict[str, Any]) -> str:
         lines.append(f"  env {env['env']}: last marker {env.get('last_marker', 'none')}")
         lines += [f"    lost: {text}" for text in env["lost"]]
         lines += [f"    in {frame}" for frame in env.get("stack", [])]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _events(folder: Path) -> Iterator[dict[str, Any]]:
@@ -70,9 +71,9 @@ def _events(folder: Path) -> Iterator[dict[str, Any]]:
     if path.is_file():
         for line in _text(path).splitlines():
             try:
-                event = json.loads(line)
+                event = parse_json(line)
             except ValueError:
-                # Cut off by the end of its process.
+                # Cut off by the end of its process, or no event at all.
                 continue
             if isinstance(event, dict):
                 yield event

@@ -9,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from warpzone.run.opening import parse_json
+
 REPORT = "env_stability_report.jsonl"
 REPORTS = "reports"
 _MOST_ERRORS = 10
@@ -26,8 +28,8 @@ def read(path: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
+            row = parse_json(line)
+        except ValueError as error:
             raise ValueError(f"line {number} of {path} is not JSON: {error}") from error
         if not isinstance(row, dict):
             raise ValueError(f"line {number} of {path} is not an object")
@@ -46,18 +48,30 @@ def summary(rows: list[dict[str, Any]]) -> str:
     for kind in sorted({_kind(row) for row in rows}):
         some = [row for row in rows if _kind(row) == kind]
         good = sum(map(ok, some))
-        times = [float(row.get("duration") or 0.0) for row in some]
+        times = [_seconds(row) for row in some]
         lines.append(
             f"{kind}: {good}/{len(some)} ok ({100 * good / len(some):.1f} %), duration min "
             f"{min(times):.2f} s, mean {sum(times) / len(times):.2f} s, max {max(times):.2f} s"
         )
-    errors = Counter(str(row["error"]) for row in rows if row.get("error"))
+    errors = Counter(printable(str(row["error"])) for row in rows if row.get("error"))
     lines += [f"{count} x {error}" for error, count in errors.most_common(_MOST_ERRORS)]
     return "\n".join(lines)
 
 
+def printable(text: str) -> str:
+    """Without what steers a terminal: the files of trials may come from anywhere."""
+    shown = (one if one.isprintable() else " " if one.isspace() else "?" for one in text)
+    return "".join(shown)
+
+
+def _seconds(row: dict[str, Any]) -> float:
+    """The duration of a trial; 0 where the row has none."""
+    found = row.get("duration")
+    return float(found) if isinstance(found, int | float) else 0.0
+
+
 def _kind(row: dict[str, Any]) -> str:
-    return " ".join(str(row.get(name, "?")) for name in ("kind", "backend", "num_envs"))
+    return " ".join(printable(str(row.get(name, "?"))) for name in ("kind", "backend", "num_envs"))
 
 
 def keep_diagnostics(folder: Path, reports: Path, seed: int, num_envs: int) -> Path:

@@ -18,7 +18,7 @@ from warpzone.collect.streams import stream_seed
 from warpzone.config import ConfigError, TrainConfig
 from warpzone.eval.evaluate import Outcome
 from warpzone.health.pulse import Pulse
-from warpzone.learn.learner import Learner
+from warpzone.learn.learner import Learner, LearningError
 from warpzone.model.agent import Agent
 from warpzone.model.compiling import check_compiler
 from warpzone.observers.observer import Observer
@@ -155,6 +155,10 @@ class Run:
             reason = "normal"
         except (KeyboardInterrupt, Interrupted):
             reason = "interrupt"
+            raise
+        except LearningError as error:
+            for observer in self.observers:
+                observer.failed(self, error)
             raise
         except EndlessError:
             refused = self.folder.before is not None

@@ -33,11 +33,38 @@ def test_nothing_is_raised_while_all_is_well() -> None:
 
 def test_steps_that_were_not_finite() -> None:
     watched = Watched(alert_skipped=2, alert_cooldown=1.0)
-    assert watched(updates_skipped=9.0) == []  # Of before a resume.
+    assert watched(update=4, updates_skipped=9.0) == []  # Of before a resume.
     assert watched(updates_skipped=10.0) == []
     assert watched(updates_skipped=12.0) == ["nan"]
     assert watched(updates_skipped=12.0) == []
     assert Watched(alert_skipped=0)(updates_skipped=99.0) == []
+
+
+def test_the_first_update_of_a_fresh_run_is_not_a_baseline() -> None:
+    assert Watched(alert_skipped=2)(updates_skipped=2.0) == ["nan"]
+    assert Watched(alert_skipped=2)(updates_skipped=1.0) == []
+
+
+def test_a_resumed_run_compares_with_what_was_saved() -> None:
+    first, second = Watched(), Watched()
+    assert first.alerts.state_dict() == {"best": 0.0}  # No update yet: nothing is known.
+    first(updates_skipped=9.0)
+    second.alerts.load_state_dict(first.alerts.state_dict())
+    assert second.alerts.state_dict() == {"best": 0.8, "skipped": 9.0}
+    assert second(update=2, updates_skipped=9.0) == []
+    second.alerts.load_state_dict(first.alerts.state_dict())
+    assert second(update=2, updates_skipped=10.0) == ["nan"]
+    # Of a checkpoint that an earlier version wrote.
+    second.alerts.load_state_dict({"best": 0.5})
+    assert second.alerts.state_dict() == {"best": 0.5}
+
+
+def test_the_alert_of_a_run_that_ends_does_not_wait() -> None:
+    watched = Watched(alert_cooldown=500.0)
+    assert watched(updates_skipped=3.0) == ["nan"]
+    assert watched.alerts.last("not finite") == ("nan", "not finite")
+    for off in ({"alert_cooldown": 0.0}, {"alert_skipped": 0}):
+        assert Watched(**off).alerts.last("not finite") is None
 
 
 def test_a_falling_clear_rate_and_once_more_when_it_falls_further() -> None:

@@ -94,6 +94,16 @@ def test_heartbeats_become_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert beats(tmp_path)["idle_seconds"][-1] == float(2**70)
 
 
+def test_heartbeats_of_a_fleet_have_its_lags(tmp_path: Path) -> None:
+    sink = HeartbeatSink(tmp_path, before=[{"update": 1}])
+    fleet = {"policy_lag": 2, "lag_p50": 1.5, "lag_max": 3, "actors_present": 4, "actors_lost": 0}
+    sink.write({"update": 2, **fleet})
+    sink.close()
+    assert {name: beats(tmp_path)[name] for name in fleet} == {
+        name: [None, value] for name, value in fleet.items()
+    }
+
+
 def held_bytes() -> int:
     """What this file and the sink hold; other threads of the process have memory of their own."""
     files = [tracemalloc.Filter(True, file) for file in (__file__, heartbeats.__file__)]

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from http_servers import listening
 from observed_runs import learn, observed
-from tiny_runs import tiny
+from tiny_runs import Recorder, tiny
 
 from warpzone.config import TrainConfig
 from warpzone.health.webhook import Webhook
+from warpzone.learn.learner import Learner, LearningError, NotFiniteError
 from warpzone.observers.alerts import AlertObserver
+from warpzone.observers.log import LogObserver
 from warpzone.train.loop import Run
 
 #: A disk that is always too small.
@@ -79,6 +81,27 @@ def test_the_best_clear_rate_outlives_a_resume() -> None:
     rows = {"update": 1, "clear_rate": 0.9, "episodes_completed": 500, "updates_skipped": 0.0}
     first._alerts.read({**rows, "seconds": 1.0})
     second.load_state_dict(first.state_dict())
-    assert second.state_dict() == {"best": 0.9}
+    assert second.state_dict() == {"best": 0.9, "skipped": 0.0}
     second.load_state_dict({})
     assert second.state_dict() == {"best": 0.0}
+
+
+@pytest.mark.parametrize(("error", "kinds"), [(NotFiniteError, ["nan"]), (LearningError, [])])
+def test_a_run_that_cannot_learn_says_so_before_its_log_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[LearningError], kinds: list[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error("not finite 5 times in a row")
+
+    monkeypatch.setattr(Learner, "update", fail)
+    config = tiny(runs_dir=str(tmp_path), run_name="run")
+    with listening() as posted:
+        hook = Webhook(f"http://127.0.0.1:{posted.port}/", lambda text: None)
+        run = Run(config, [LogObserver(), AlertObserver(config, hook)])
+        with pytest.raises(error, match="not finite 5 times"):
+            run.train(Recorder())  # type: ignore[arg-type]
+        hook.close()
+    assert [message["kind"] for message in posted.messages] == kinds
+    log = (tmp_path / "run" / "logs" / "train.log").read_text()
+    assert log.count("[train][alert] nan: not finite 5 times in a row") == len(kinds)
+    assert (tmp_path / "run" / "alerts.jsonl").is_file() == bool(kinds)

@@ -147,10 +147,10 @@ class WorkerLanes(BackendLanes):
                 self._workers[lane] = self._start(lane, 0.0)
                 deadline = time.monotonic() + self._settings.reset_timeout
                 continue
-            seconds = time.monotonic() - worker.began
-            self._report(events.ready(self._spec.env(lane), self._spec.of, seconds))
+            number, seconds = self._spec.env(lane), time.monotonic() - worker.began
+            self._report(events.ready(number, self._spec.of, seconds))
             if tuple(shape) != self.obs_shape:
-                raise BackendError(f"env {lane + 1} observes {shape}, not {self.obs_shape}")
+                raise BackendError(f"env {number} observes {tuple(shape)}, not {self.obs_shape}")
             return
 
     def _lost(self, lane: int, lost: WorkerLost) -> None:
@@ -162,10 +162,11 @@ class WorkerLanes(BackendLanes):
         telling = marker.startswith("failed") or "construction" in str(lost)
         where = f"; its last marker is {marker!r}" if marker and telling else ""
         text = f"{lost}{where}; diagnostics are in {self.folder}"
-        self._report(Event("lost", text, self._spec.env(lane), self._spec.of))
+        number = self._spec.env(lane)
+        self._report(Event("lost", text, number, self._spec.of))
         if self._failures[lane] >= MAX_FAILURES:
             raise BackendError(
-                f"{MAX_FAILURES} workers of lane {lane} in a row were lost, the last because "
+                f"{MAX_FAILURES} workers of env {number} in a row were lost, the last because "
                 f"{lost}; diagnostics are in {self.folder}"
             ) from lost
 

@@ -15,12 +15,16 @@ from warpzone.run.files import write_atomically
 from warpzone.run.names import HEARTBEATS_PARQUET
 
 TEXTS = ("component", "phase", "message")
-COUNTS = ("update", "global_step", "proc_threads", "proc_children", "proc_fds")
+COUNTS = (
+    *("update", "global_step", "proc_threads", "proc_children", "proc_fds"),
+    *("policy_lag", "lag_max", "actors_present", "actors_lost"),
+)
 NUMBERS = (
     *("timestamp", "updates_per_sec", "steps_per_sec", "idle_seconds"),
     *("proc_cpu_percent", "proc_mem_rss_mb"),
     *("gpu_util_last", "gpu_util_mean_window", "gpu_util_max_window"),
     *("gpu_mem_used_mb", "gpu_mem_total_mb", "gpu_power_w", "gpu_temperature_c"),
+    "lag_p50",
 )
 NAMES = ("timestamp", *TEXTS, *COUNTS, *NUMBERS[1:])
 #: A heartbeat in memory: texts are references, and numbers lie side by side.

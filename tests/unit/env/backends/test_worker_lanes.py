@@ -17,13 +17,18 @@ from backend_games import DIE, FAIL, HANG
 from backend_rigs import QUICK, Rig, rig
 
 from warpzone import _engine
+from warpzone import rom as roms
 from warpzone.env.backends import stage_warning, worker_lanes
 from warpzone.env.backends.diagnostics import Diagnostics, last_marker, log_of
 from warpzone.env.backends.factory_lanes import HINT_AFTER
 from warpzone.env.backends.interface import BackendError
+from warpzone.env.backends.opening import RomFile, make_spec
 from warpzone.env.backends.rom_lock import rom_lock
-from warpzone.env.backends.worker_lanes import MAX_FAILURES, start_method
+from warpzone.env.backends.worker import Assignment
+from warpzone.env.backends.worker_lanes import MAX_FAILURES, WorkerLanes, start_method
+from warpzone.env.backends.worker_process import WorkerLost
 from warpzone.env.infos import COLUMN
+from warpzone.env.options import Options
 from warpzone.stability.digest import describe, digest
 
 RIGHT = 1
@@ -176,13 +181,44 @@ def test_orders_reach_workers_that_come_later() -> None:
 
 def test_a_lane_that_keeps_failing_is_given_up(tmp_path: Path) -> None:
     settings = replace(QUICK, folder=str(tmp_path))
-    refused = pytest.raises(BackendError, match=f"{MAX_FAILURES} workers of lane 0 in a row")
+    refused = pytest.raises(BackendError, match=f"{MAX_FAILURES} workers of env 1 in a row")
     with refused as error, rig("backend_games:broken", sync=False, settings=settings):
         pass
     assert str(tmp_path) in str(error.value)
     logs = [path.read_text() for path in tmp_path.rglob("env_init_idx0_pid*.log")]
     assert len(logs) == MAX_FAILURES
     assert all("failed OSError: no cartridge" in log for log in logs)
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"), [(True, "workers of env 6 in a row"), (False, r"env 6 observes \(1, 2, 3\)")]
+)
+def test_errors_number_environments_over_all_groups(
+    lost: bool, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As events do: a lane of the second group is not the first environment."""
+
+    class Answering:
+        began = 0.0
+
+        def __init__(self, _context: Any, work: Assignment) -> None:
+            self.index = work.index
+
+        def answer(self, _deadline: float, _command: str) -> tuple[int, ...]:
+            if self.index and lost:
+                raise WorkerLost("it died")
+            return (1, 2, 3) if self.index else (1, 42, 42)
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(worker_lanes, "WorkerProcess", Answering)
+    monkeypatch.setattr(worker_lanes, "first_to_answer", lambda workers, _limit: workers)
+    file = RomFile(roms.load_stored("eu").data)
+    spec = make_spec(FRAGILE, file, Options(frame_stack=1, size=42), 2, before=4, total=6)
+    file.close()
+    with pytest.raises(BackendError, match=said):
+        WorkerLanes(spec, replace(QUICK, folder=str(tmp_path)), lambda event: None)
 
 
 def test_construction_has_a_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
