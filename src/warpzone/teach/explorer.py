@@ -85,9 +85,9 @@ class Explorer:
     def explore(self, starts: Sequence[Start], trial_steps: int, search_steps: int = 0) -> Findings:
         """A lesson for each start for which one is found. No trial of a start begins after
         `trial_steps` steps. Where nothing is known of a stage, a few of its starts, the pioneers,
-        get many times as many, and the others wait for what they find. Where that was for nothing,
-        a search without the network may take `search_steps`. Starts for which nothing is found
-        until then get as many steps again, and begin with what is known by then."""
+        get many times as many, and the others wait for what they find. Where half of them or more
+        are left without one, a search without the network may take `search_steps`. What is left
+        then gets as many steps again, and begins with what is known by then."""
         self._begin(starts)
         tasks, searched = self._tasks, 0
         with ExitStack() as ends:
@@ -141,14 +141,15 @@ class Explorer:
         self._waiting.append(task)
 
     def _search(self, tasks: Sequence[Task], most_steps: int) -> int:
-        """Looks for ways through the stages of which nothing is known, without the network; the
-        steps taken."""
+        """Looks for a way through each stage of which half of the starts or more have no lesson,
+        without the network; the steps taken."""
         taken = 0
         for stage in dict.fromkeys(task.start.stage for task in tasks):
             those = [task for task in tasks if task.start.stage == stage]
-            if any(task.lesson is not None for task in those):
+            left = [task.start for task in those if task.lesson is None]
+            if 2 * len(left) < len(those):
                 continue
-            start = those[0].start
+            start = left[0]
             seed = int(self._random.integers(2**31))
             game = (self._config, self._rom, self._native)
             actions, steps = search_way(*game, start, self._agent.spec.actions, seed, most_steps)

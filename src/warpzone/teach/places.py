@@ -171,8 +171,11 @@ class Known:
         self._ways.append((start_delay, list(actions)))
 
     def ways(self, start_delay: int) -> list[list[int]]:
-        """All ways; those of similar start delays first."""
-        return [way for _, way in sorted(self._ways, key=lambda one: abs(one[0] - start_delay))]
+        """All ways: the newest, then those of similar start delays. What is found for one start
+        delay where all others fail is tried by them at once."""
+        *older, newest = self._ways or [(0, [])]
+        older.sort(key=lambda one: abs(one[0] - start_delay))
+        return [way for _, way in (newest, *older) if way]
 
     def draw(self, path: Path, random: np.random.Generator) -> tuple[Place, list[int]] | None:
         """A detour from a place of the path, mostly near its end and mostly whole; None if there

@@ -12,7 +12,11 @@ from warpzone.teach.tasks import GENTLE_TRIALS, Order, Task
 
 #: Whole ways of other start delays that are tried, after the gentle trials.
 MOST_WAYS_TRIED = 4
-#: Of the trials after these, those with a detour that is known from elsewhere, and those in which
+#: Of the trials after these, those that go the first part of such a way: the rest is left to the
+#: agent, so that less has to be shown.
+CUT_SHARE = 0.1
+CUT_SHARE_FOUND = 0.3
+#: Of the others, those with a detour that is known from elsewhere, and those in which
 #: the agent draws; the others press any buttons. Where something has been found, more of them are
 #: gentle: something nearer to the agent is looked for.
 KNOWN_SHARE = 0.35
@@ -42,11 +46,13 @@ class Trials:
         known, random = self._known[task.start.stage], self._random
         task.trials += 1
         gentle = task.trials <= GENTLE_TRIALS
-        if not gentle and not task.found and task.ways_tried < MOST_WAYS_TRIED:
-            ways = known.ways(task.start.start_delay)
-            if task.ways_tried < len(ways):
-                task.ways_tried += 1
-                return Order(task, task.door, ways[task.ways_tried - 1])
+        ways = [] if gentle else known.ways(task.start.start_delay)[:MOST_WAYS_TRIED]
+        if not task.found and task.ways_tried < len(ways):
+            task.ways_tried += 1
+            return Order(task, task.door, ways[task.ways_tried - 1])
+        if ways and random.random() < (CUT_SHARE_FOUND if task.found else CUT_SHARE):
+            way = ways[int(random.integers(len(ways)))]
+            return Order(task, task.door, way[: int(random.integers(1, len(way) + 1))])
         path = task.paths.draw(random)
         chance = random.random()
         if gentle or (task.found and chance < DRAWN_SHARE_FOUND):

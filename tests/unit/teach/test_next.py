@@ -79,13 +79,14 @@ def test_so_many_tasks_are_worked_at_together(monkeypatch: pytest.MonkeyPatch) -
     assert tasks[1].cleared_alone is False
 
 
-def test_a_search_is_for_stages_of_which_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    looking = new(known={STAGE: Known(), STAGE + 1: Known(), STAGE + 2: Known()})
-    tasks = [task(5), task(6), task(7), task(8), task(9)]
-    for one, stage in zip(tasks, (0, 0, 1, 1, 2), strict=True):
+def test_a_search_is_for_stages_of_which_little_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking = new(known={STAGE + stage: Known() for stage in range(4)})
+    tasks = [task(5), task(6), task(7), task(8), task(9), task(10), task(11), task(12)]
+    for one, stage in zip(tasks, (0, 0, 1, 1, 2, 3, 3, 3), strict=True):
         one.start = one.start._replace(stage=STAGE + stage)
         one.begun, one.steps, one.ways_tried = True, 100, 4
-    clear(looking, tasks[2], 1)
+    for index in (2, 6, 7):
+        clear(looking, tasks[index], 1)
     asked: list[tuple[int, Any, int]] = []
 
     def find(options: Any, *_: Any, **others: Any) -> tuple[Way | None, int]:
@@ -93,11 +94,13 @@ def test_a_search_is_for_stages_of_which_nothing_is_known(monkeypatch: pytest.Mo
         return (Way(STAGE, 0, [1, 2, 3]) if others["stage"] == STAGE else None), 77
 
     monkeypatch.setattr(searching, "find_way", find)
-    assert looking._search(tasks, 1_000) == 2 * 77
-    assert asked == [(STAGE, (5, 5), 1_000), (STAGE + 2, (9, 9), 1_000)]
+    assert looking._search(tasks, 1_000) == 3 * 77
+    # From a start that has no lesson; where most have one, there is no search.
+    delays = {STAGE: (5, 5), STAGE + 1: (8, 8), STAGE + 2: (9, 9)}
+    assert asked == [(stage, delay, 1_000) for stage, delay in delays.items()]
     # Those for which there is something new to try have their steps again.
     looking._begin_again(tasks)
-    assert list(looking._waiting) == [*tasks[:2], tasks[3]]
+    assert list(looking._waiting) == [*tasks[:2], tasks[3], tasks[5]]
     assert not any(one.begun or one.steps for one in looking._waiting)
     assert tasks[4].begun
     tasks[0].paths.add(Path([tasks[0].door], 1, 0))

@@ -153,13 +153,15 @@ def test_known_detours_are_taken_near_the_end() -> None:
     assert late > 370
 
 
-def test_ways_of_similar_start_delays_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_way_comes_first_then_those_of_similar_start_delays() -> None:
     known = Known()
+    assert known.ways(0) == []
     found(known, 90)
     known.add_way(7, [1, 1])
     known.add_way(50, [2])
-    assert known.ways(10) == [[1, 1], [2], [5, 6, 1, 9, 2, 7, 3, 8]]
-    assert known.ways(100)[0] == [5, 6, 1, 9, 2, 7, 3, 8]
+    known.add_way(200, [3])
+    assert known.ways(10) == [[3], [1, 1], [2], [5, 6, 1, 9, 2, 7, 3, 8]]
+    assert known.ways(100)[1] == [5, 6, 1, 9, 2, 7, 3, 8]
     for delay in range(places.MOST_WAYS):
         known.add_way(delay, [delay])
     assert len(known.ways(0)) == places.MOST_WAYS

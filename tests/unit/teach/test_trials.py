@@ -8,7 +8,14 @@ import pytest
 from warpzone.teach.lessons import Step
 from warpzone.teach.places import Known, Path, Place
 from warpzone.teach.tasks import GENTLE_TRIALS, Attempt, Order, Start, Task
-from warpzone.teach.trials import DETOUR, DRAWN, MOST_WAYS_TRIED, TEMPERATURES, Trials
+from warpzone.teach.trials import (
+    CUT_SHARE_FOUND,
+    DETOUR,
+    DRAWN,
+    MOST_WAYS_TRIED,
+    TEMPERATURES,
+    Trials,
+)
 
 NONE = np.zeros(0, np.float16)
 DOOR = Place((0,), b"", (), None, 0)
@@ -51,8 +58,7 @@ def test_so_many_ways_are_tried_each_once() -> None:
         known.add_way(delay, [delay])
     one, trials = task(GENTLE_TRIALS), Trials(5, {7: known}, np.random.default_rng(0))
     orders = [trials.draw(one) for _ in range(MOST_WAYS_TRIED)]
-    nearest = sorted(range(MOST_WAYS_TRIED + 2), key=lambda delay: abs(delay - 20))
-    assert [order.forced for order in orders] == [[delay] for delay in nearest[:MOST_WAYS_TRIED]]
+    assert [order.forced for order in orders] == known.ways(20)[:MOST_WAYS_TRIED]
     trials.draw(one)
     assert one.ways_tried == MOST_WAYS_TRIED
     # Where the flag was reached already, something nearer to the agent is looked for.
@@ -67,11 +73,27 @@ def test_shares_of_trials() -> None:
     known.add(0, DOOR, DETOURED)
     one = task(GENTLE_TRIALS)
     one.ways_tried = MOST_WAYS_TRIED
-    got = shares(one, known)
-    assert got == pytest.approx({"known": 0.35, "drawn": 0.35, "buttons": 0.3}, abs=0.04)
+    others = {"known": 0.35, "drawn": 0.35, "buttons": 0.3}
+    # The only way is the detour itself, from the door: what is cut looks like what is known.
+    cut = {name: 0.9 * share for name, share in others.items()}
+    cut["known"] += 0.1
+    assert shares(one, known) == pytest.approx(cut, abs=0.04)
     assert shares(one, Known())["drawn"] == pytest.approx(0.7, abs=0.04)
     found = task(GENTLE_TRIALS, found=1)
-    assert shares(found, known)["drawn"] == pytest.approx(0.7, abs=0.04)
+    assert shares(found, known)["drawn"] == pytest.approx(0.7 * 0.7, abs=0.04)
+
+
+def test_parts_of_ways_are_tried() -> None:
+    """From the door on, of any length, of those that are tried whole."""
+    known = Known()
+    for delay in range(MOST_WAYS_TRIED + 2):
+        known.add_way(delay, [4] * (8 if delay < MOST_WAYS_TRIED else 50))
+    one, trials = task(GENTLE_TRIALS, found=1), Trials(5, {7: known}, np.random.default_rng(0))
+    whole = known.ways(20)[:MOST_WAYS_TRIED]
+    orders = [trials.draw(one) for _ in range(3_000)]
+    cut = [order.forced for order in orders if order.place is DOOR and set(order.forced) == {4}]
+    assert {len(part) for part in cut} >= set(range(1, max(map(len, whole)) + 1))
+    assert len(cut) / len(orders) == pytest.approx(CUT_SHARE_FOUND, abs=0.04)
 
 
 def test_lengths_and_temperatures() -> None:
