@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_agents import ship, small_run
+from small_agents import TINY, ship, small_run
 from tiny_runs import make_agent, tiny
 
 from warpzone import rom
@@ -21,12 +21,6 @@ from warpzone.run.shipped import read_description, shipped_names
 OUT = pytest.CaptureFixture[str]
 #: Of all episodes, those that another processor may turn by rounding, at the most: 2 %.
 TURNED = 0.02
-#: The smallest run that `warpzone train` makes.
-TINY = [
-    *("--preset", "quick", "--num-envs", "4", "--rollout-steps", "8", "--minibatch", "16"),
-    *("--max-steps", "64", "--eval-interval", "0", "--device", "cpu", "--num-threads", "1"),
-    *("--epochs", "1", "--stages", "1-1"),
-]
 
 
 @pytest.fixture
