@@ -102,7 +102,10 @@ def test_verdicts(
 
 #: Says where it works, and waits in another thread for a process with a session of its own.
 WORKING = """
-import subprocess, sys, threading
+import signal, subprocess, sys, threading
+for number in (signal.SIGINT, signal.SIGTERM):
+    # In the background of a shell it may be ignored, and would stay so.
+    signal.signal(number, signal.SIG_DFL)
 sys.path.insert(0, sys.argv[1])
 from mutation.place import hold_if_stopped, workplace
 
