@@ -27,8 +27,7 @@ class Ranks:
     rank = 0
     size = 1
     local_size = 1
-    #: Whether gradients, counts and decisions are exchanged through a process group, which a
-    #: group of one rank does as well.
+    #: Whether there is a process group for gradients, counts and decisions; it may have one rank.
     grouped = False
 
     @property
