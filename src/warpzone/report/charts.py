@@ -204,7 +204,8 @@ class _Frame:
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
     def y(self, value: float) -> float:
-        share = (value - self.y0) / (self.y1 - self.y0)
+        # For huge numbers, one more is none more.
+        share = (value - self.y0) / ((self.y1 - self.y0) or 1.0)
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
     def axes(self, *, percent: bool = False) -> list[Markup]:

@@ -38,6 +38,13 @@ def test_parts_of_a_whole_have_colours_of_their_own() -> None:
     assert not any(colour in text for colour in PALETTE)
 
 
+def test_numbers_so_large_that_one_more_is_none_more() -> None:
+    """Found by fuzzing."""
+    text = str(line_chart("return", {"first": [(0.0, -1e17), (1.0, -1e17)]}))
+    assert "<polyline" in text
+    assert "nan" not in text
+
+
 def test_text_of_charts_can_be_read() -> None:
     """Charts of 560 pixels are shown at 24 rem: 16 pixels become 11."""
     assert "svg.chart text { font-size:16px; }" in CSS
