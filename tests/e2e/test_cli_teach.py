@@ -67,12 +67,14 @@ def test_a_taught_agent_is_one_like_others(capsys: OUT) -> None:
 
 def test_nothing_found(capsys: OUT) -> None:
     """Said in one sentence; what was there before is there."""
-    words = [*SMALL, "--trial-steps", "1", "--search-steps", "0"]
+    words = [*SMALL, "--trial-steps", "1", "--search-steps", "0", "--keep", "1-1"]
     assert main(["teach", "small", *words]) == 1
     said = capsys.readouterr().err
     assert "no trial reached the flag" in said
     assert said.count("\n") == 1
     assert Path("runs/taught/best.safetensors").is_file()
+    (session,) = json.loads(Path("runs/taught/versions.json").read_text())["sessions"]
+    assert session["taught"].startswith("warpzone teach small --stages 1-1 --keep 1-1 --rounds 1 ")
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,9 @@ def test_nothing_found(capsys: OUT) -> None:
         (["nobody"], 2, "nobody"),
         (["small", "--stages", "9-9"], 2, "9-9"),
         (["small", "--stages", "game"], 2, "single stages are taught"),
+        (["small", "--stages", "1-1", "--keep", "1-2"], 2, "some of the stages that are taught"),
+        (["small", "--stages", "1-1", "--keep", "game"], 2, "some of the stages that are taught"),
+        (["small", "--stages", "1-1", "--keep", "9-9"], 2, "9-9"),
         (["small", "--rounds", "0"], 2, "--rounds"),
         (["small", "--episodes", "-1"], 2, "--episodes"),
         (["small", "--search-steps", "-1"], 2, "--search-steps"),
@@ -134,10 +139,10 @@ def test_every_flag_is_part_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None
         raise KeyboardInterrupt
 
     monkeypatch.setattr("warpzone.teach.course.Course", note)
-    wanted = Plan((0, 14), 2, 3, 40, 50, 9, 6, 0.25, 7.0, 1.5, 8)
+    wanted = Plan((0, 14), (14,), 2, 3, 40, 50, 9, 6, 0.25, 7.0, 1.5, 8)
     words = ["--stages", "1-1,4-3", "--rounds", "2", "--episodes", "3", "--trial-steps", "40"]
     words += ["--search-steps", "50", "--fit-steps", "6", "--lr", "0.25", "--shown-weight", "7"]
-    words += ["--sharpen", "1.5", "--games", "9"]
+    words += ["--sharpen", "1.5", "--games", "9", "--keep", "4-3"]
     assert main(["teach", "small", *words, "--seed", "8"]) == 130
     assert main(["teach", "small", "--stages", "1-1"]) == 130
     assert plans == [wanted, Plan((0,))]

@@ -26,6 +26,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("agent", help=AGENT)
     parser.add_argument("--stages", help="1-1, 1-1..2-4, all (default: what it was trained on)")
+    parser.add_argument(
+        "--keep",
+        metavar="STAGES",
+        help="stages in which what it clears is kept, and nothing more is tried (none)",
+    )
     parser.add_argument("--rounds", type=positive, default=10, metavar="N", help="(default 10)")
     parser.add_argument(
         "--episodes",
@@ -122,8 +127,12 @@ def run(args: argparse.Namespace) -> int:
             "of the networks here can be taught"
         )
     image = rom.find(found.config.rom) if image is None else image
+    keep = parse_stages(args.keep) if args.keep is not None else ()
+    if args.keep is not None and not set(keep) & set(stages) == set(keep) != set():
+        raise ValueError(f"--keep takes some of the stages that are taught, and is {args.keep}")
     plan = Plan(
         stages=stages,
+        keep=keep,
         rounds=args.rounds,
         episodes=args.episodes,
         trial_steps=args.trial_steps,
@@ -180,9 +189,11 @@ def _command(args: argparse.Namespace, plan: Plan) -> str:
     words = ["warpzone", "teach", agent]
     if args.stages is not None:
         words += ["--stages", args.stages]
+    if args.keep is not None:
+        words += ["--keep", args.keep]
     usual = {field.name: field.default for field in dataclasses.fields(plan)}
     for name, value in dataclasses.asdict(plan).items():
-        if name != "stages" and value != usual[name]:
+        if name not in ("stages", "keep") and value != usual[name]:
             words += [f"--{name.replace('_', '-')}", f"{value}"]
     return shlex.join(words)
 

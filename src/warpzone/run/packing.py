@@ -22,7 +22,7 @@ MATRIX, SCALES = ":int8", ":scale"
 MOST = 127
 #: Matrices from this size on, in bytes of half precision, are kept in 8 bits. What is smaller is
 #: not worth the error.
-LEAST = 1 << 20
+LEAST = 4 << 20
 
 
 def pack(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -62,6 +62,8 @@ class Plan:
     """What a course does."""
 
     stages: tuple[int, ...]
+    #: Those of them in which what the agent clears is kept and nothing more is tried.
+    keep: tuple[int, ...] = ()
     rounds: int = 10
     #: Start delays for each stage and round; more where the agent fails, and in the first round.
     episodes: int = 16
@@ -121,7 +123,8 @@ class Course:
             shown_weight=self.plan.shown_weight,
             seed=self.plan.seed,
         )
-        self._failing = failures(self.plan.stages, self._evaluate(0))
+        with fitter.averaged():
+            self._failing = failures(self.plan.stages, self._evaluate(0))
         for number in range(1, self.plan.rounds + 1):
             with fitter.averaged():
                 self._explore(number)
@@ -181,7 +184,7 @@ class Course:
             times = FIRST_TIMES if first else min(MOST_TIMES, 1.0 + TIMES * self._failing[stage])
             count = min(round(self.plan.episodes * times), len(order))
             starts += [
-                Start(stage, delay, drawn=not first and bool(index % 2))
+                Start(stage, delay, not first and bool(index % 2), stage not in self.plan.keep)
                 for index, delay in enumerate(order[:count])
             ]
         return starts

@@ -9,10 +9,9 @@ reach the flag the one that is nearest to what the agent does is the lesson.
 
 from __future__ import annotations
 
-import gc
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 
 import numpy as np
 import torch
@@ -26,6 +25,7 @@ from warpzone.eval.cases import LONGEST_DELAY, Case
 from warpzone.eval.eval_lanes import EvalLanes, Landing
 from warpzone.eval.evaluate import STEP_LIMIT, STUCK_AFTER
 from warpzone.model.agent import Agent
+from warpzone.teach.garbage import uncollected
 from warpzone.teach.lessons import Step, cost, make_lesson
 from warpzone.teach.places import Key, Known, Path, Place
 from warpzone.teach.searching import search_way
@@ -48,8 +48,8 @@ STANDING = 60
 #: A task is over when so many episodes have reached the flag, or so many steps after the first.
 MOST_FOUND = 3
 STEPS_MORE = 1_500
-#: Starts of a stage of which nothing is known that are tried from. A long stage takes more steps
-#: than one start gets, and once a way is known it is soon found from the others.
+#: Starts of a stage that are tried from where nothing is known of it, or too little. A long stage
+#: takes more steps than one start gets, and once a way is known it is soon found from the others.
 PIONEERS = 4
 
 
@@ -86,22 +86,29 @@ class Explorer:
         """A lesson for each start for which one is found. No trial of a start begins after
         `trial_steps` steps. Where nothing is known of a stage, a few of its starts, the pioneers,
         get many times as many, and the others wait for what they find. Where half of them or more
-        are left without one, a search without the network may take `search_steps`. What is left
-        then gets as many steps again, and begins with what is known by then."""
+        are left without one, a few of those are pioneers too. Where still nothing is known, a
+        search without the network may take `search_steps`. What is left then gets as many steps
+        again, and begins with what is known by then."""
         self._begin(starts)
-        tasks, searched = self._tasks, 0
+        tasks, searched = [task for task in self._tasks if task.start.tried], 0
         with ExitStack() as ends:
             lanes = self._lanes([starts[0]] * LANES)
             ends.enter_context(closing(lanes))
             table = ends.enter_context(Table(self._agent, LANES, *lanes.first_frames.shape[1:]))
+            self._play(lanes, table, trial_steps)
+            self._send_pioneers(tasks)
             self._play(lanes, table, trial_steps)
             if search_steps:
                 searched = self._search(tasks, search_steps)
             self._begin_again(tasks)
             self._play(lanes, table, trial_steps)
         return Findings(
-            [task.lesson for task in tasks if task.lesson is not None],
-            [(task.start, task.cleared_alone) for task in tasks if task.cleared_alone is not None],
+            [task.lesson for task in self._tasks if task.lesson is not None],
+            [
+                (task.start, task.cleared_alone)
+                for task in self._tasks
+                if task.cleared_alone is not None
+            ],
             [task.start for task in tasks if task.lesson is None],
             self._steps,
             searched,
@@ -141,15 +148,13 @@ class Explorer:
         self._waiting.append(task)
 
     def _search(self, tasks: Sequence[Task], most_steps: int) -> int:
-        """Looks for a way through each stage of which half of the starts or more have no lesson,
-        without the network; the steps taken."""
+        """Looks for a way through each stage of which none is known, without the network; the steps
+        taken. Where the agent knows one, another from the door on would only confuse it."""
         taken = 0
         for stage in dict.fromkeys(task.start.stage for task in tasks):
-            those = [task for task in tasks if task.start.stage == stage]
-            left = [task.start for task in those if task.lesson is None]
-            if 2 * len(left) < len(those):
+            if self._known[stage].ways(0):
                 continue
-            start = left[0]
+            start = next(task.start for task in tasks if task.start.stage == stage)
             seed = int(self._random.integers(2**31))
             game = (self._config, self._rom, self._native)
             actions, steps = search_way(*game, start, self._agent.spec.actions, seed, most_steps)
@@ -157,6 +162,19 @@ class Explorer:
             if actions is not None:
                 self._known[stage].add_way(start.start_delay, actions)
         return taken
+
+    def _send_pioneers(self, tasks: Sequence[Task]) -> None:
+        """Of each stage of which half of the starts or more have no lesson a few get many more
+        steps: what is known helps from the other starts, and not from them."""
+        for stage in dict.fromkeys(task.start.stage for task in tasks):
+            those = [task for task in tasks if task.start.stage == stage]
+            left = [task for task in those if task.lesson is None]
+            if 2 * len(left) < len(those) or not self._known[stage].ways(0):
+                continue
+            for task in left[:PIONEERS]:
+                task.begin_again()
+                task.become_pioneer()
+                self._waiting.append(task)
 
     def _begin_again(self, tasks: Sequence[Task]) -> None:
         """Tasks without a lesson for which there is a way to try get their steps again."""
@@ -178,7 +196,8 @@ class Explorer:
             if looked >= len(self._active):
                 return None
             task = self._active.popleft()
-            if task.pioneer and not task.found and self._known[task.start.stage].ways(0):
+            unknown = task.pioneer and not task.again and not task.found
+            if unknown and self._known[task.start.stage].ways(0):
                 # Somebody else was faster; it is one like others now.
                 task.pioneer = False
             late = task.begun and task.steps >= task.most_steps(trial_steps, STEPS_MORE)
@@ -204,13 +223,13 @@ class Explorer:
         if self._pioneers[stage] == PIONEERS:
             return True
         self._pioneers[stage] += 1
-        task.pioneer = True
+        task.become_pioneer()
         return False
 
     # --- lanes at play --------------------------------------------------------------------------
     def _play(self, lanes: EvalLanes, table: Table, trial_steps: int) -> None:
         """Plays until nothing is left to do."""
-        with _uncollected():
+        with uncollected():
             self._play_on(lanes, table, trial_steps)
 
     def _play_on(self, lanes: EvalLanes, table: Table, trial_steps: int) -> None:
@@ -329,7 +348,8 @@ class Explorer:
         order = attempt.order
         if order.alone:
             order.task.cleared_alone = False
-        if order.task.closed:
+            order.task.over = not order.task.start.tried
+        if order.task.closed or order.task.over:
             return
         if attempt.places and (order.alone or attempt.news >= NEWS):
             # Where it stood still there is nothing to try from: a lesson that stands for a while
@@ -376,16 +396,3 @@ def _here(lanes: EvalLanes, table: Table, attempt: Attempt, lane: int, key: Key)
         previous_action=attempt.steps[-1].action,
         lives=attempt.lives,
     )
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No search for cycles of objects meanwhile: there are none, and with millions of steps each
-    search takes seconds."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

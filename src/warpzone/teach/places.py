@@ -17,9 +17,11 @@ Key = tuple[int, ...]
 #: How much less likely a path is drawn for each detour on it. What is taught is to differ little
 #: from what the agent does.
 EACH_DETOUR = 0.5
+EACH_DETOUR_PATIENT = 0.85
 #: How much more likely one that has come further is drawn: its share of the most ground, to this
 #: power.
 FURTHER = 3
+FURTHER_PATIENT = 4
 #: Trials begin so many steps before the end of a path, on average: an episode is mostly lost
 #: shortly before it ends. This share of them begins anywhere.
 BACK = 25.0
@@ -30,6 +32,7 @@ NEARLY = 120
 SPARSE = 8
 #: Paths that are kept for a start.
 MOST_PATHS = 12
+MOST_PATHS_PATIENT = 24
 #: Detours that are kept for a place, and ways for a stage; the oldest go.
 MOST_DETOURS = 12
 MOST_WAYS = 40
@@ -115,20 +118,25 @@ class Paths:
 
     def __init__(self) -> None:
         self.kept: list[Path] = []
+        #: Whether a long way is to be found, by many detours one after the other: then the one that
+        #: came furthest is gone on with, rather than the one with the fewest.
+        self.patient = False
 
     def add(self, path: Path) -> None:
         """One more; when there are too many, the one that is drawn least often goes."""
         self.kept.append(path)
-        if len(self.kept) > MOST_PATHS:
+        if len(self.kept) > (MOST_PATHS_PATIENT if self.patient else MOST_PATHS):
             self.kept.pop(int(np.argmin(self.weights())))
 
     def weights(self) -> NDArray[np.float64]:
         """How likely each is drawn: it came far with few detours, and was seldom tried."""
+        each_detour = EACH_DETOUR_PATIENT if self.patient else EACH_DETOUR
+        power = FURTHER_PATIENT if self.patient else FURTHER
         furthest = max(path.ground for path in self.kept)
         return np.array(
             [
-                EACH_DETOUR**path.detours
-                * (path.ground / furthest) ** FURTHER
+                each_detour**path.detours
+                * (path.ground / furthest) ** power
                 / math.sqrt(path.tries + 1.0)
                 for path in self.kept
             ]

@@ -16,7 +16,7 @@ from warpzone.teach.places import Key, Paths, Place
 #: buttons, and mostly is enough.
 GENTLE_TRIALS = 14
 #: How many times as many steps a pioneer gets.
-PATIENCE = 25
+PATIENCE = 40
 
 
 class Start(NamedTuple):
@@ -27,6 +27,8 @@ class Start(NamedTuple):
     #: Whether the agent draws its actions when it plays alone, which leads to other places than the
     #: likeliest ones do. Trials go on with the likeliest all the same.
     drawn: bool = False
+    #: Whether trials look for the flag where the agent fails alone.
+    tried: bool = True
 
 
 @dataclass(eq=False)
@@ -56,8 +58,10 @@ class Task:
     over: bool = False
     #: Nothing more begins, so no places are kept.
     closed: bool = False
-    #: It is one of the few of a stage of which nothing was known; see `Explorer`.
+    #: It is one of the few of a stage that get many more steps; see `Explorer`.
     pioneer: bool = False
+    #: It has got its steps before, and found nothing.
+    again: bool = False
 
     def most_steps(self, most: int, more: int) -> int:
         """Steps after which nothing more is tried: `most`, for pioneers many times as many. After
@@ -69,9 +73,14 @@ class Task:
 
     def begin_again(self) -> None:
         """Something new is known about its stage, which the next trials are to try."""
-        self.over = self.begun = self.closed = False
+        self.again = True
+        self.over = self.begun = self.closed = self.pioneer = False
         self.steps = self.ways_tried = 0
         self.trials = GENTLE_TRIALS
+
+    def become_pioneer(self) -> None:
+        """It gets many more steps."""
+        self.pioneer = self.paths.patient = True
 
     def close(self) -> None:
         """Nothing more is to begin; what is under way goes on."""

@@ -95,7 +95,7 @@ class World:
         def evaluate(agent: Any, *_: Any, **kwargs: Any) -> list[Outcome]:
             assert kwargs["policies"] == ("argmax",)
             assert kwargs["stages"] == "1-1,4-3"
-            assert world.averaged == bool(world.explored)
+            assert world.averaged == 1
             count = world.clears.pop(0)
             return [outcome("1-1", 0, True), *(outcome("4-3", d, d < count) for d in range(4))]
 
@@ -137,6 +137,15 @@ def test_many_start_delays_first_and_then_more_where_the_agent_fails(
         assert sum(one.drawn for one in counts[SECOND]) == 6
     # Another round draws others.
     assert world.explored[1] != world.explored[2]
+
+
+def test_stages_of_which_only_clears_are_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    world = World(monkeypatch, [0, 2, 4])
+    run(world, tmp_path, 2, keep=(SECOND,))
+    for starts in world.explored:
+        assert {(one.stage, one.tried) for one in starts} == {(FIRST, True), (SECOND, False)}
 
 
 def test_failures_are_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

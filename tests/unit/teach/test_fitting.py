@@ -8,6 +8,7 @@ import torch
 from tiny_runs import make_agent, tiny
 
 from warpzone.model.agent import Agent
+from warpzone.run.packing import pack, unpack
 from warpzone.teach import fitting
 from warpzone.teach.blocks import blocks, make_batch, read
 from warpzone.teach.fitting import Fitter, losses
@@ -128,12 +129,34 @@ def test_the_average_follows_and_leaves_what_learns_alone() -> None:
     raw = agent.heads.policy.weight.detach().clone()
     with one.averaged():
         mean = agent.heads.policy.weight.detach().clone()
+        # As a file of agents keeps them.
+        for name, kept in unpack(pack(agent.state_dict())).items():
+            assert torch.equal(agent.state_dict()[name], kept.float()), name
     assert torch.equal(agent.heads.policy.weight, raw)
+    assert not torch.equal(raw, raw.half().float())
     assert 0.0 < float((mean - start).norm()) < float((raw - start).norm())
     # Whatever happens meanwhile.
     with pytest.raises(KeyboardInterrupt), one.averaged():
         raise KeyboardInterrupt
     assert torch.equal(agent.heads.policy.weight, raw)
+
+
+@pytest.mark.parametrize("memory", ["gru", "lstm", "gtrxl", "none"])
+def test_fitting_in_bfloat16(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It teaches what single precision teaches, up to rounding; weights are in the latter."""
+    found: dict[bool, torch.Tensor] = {}
+    for fast in (False, True):
+        monkeypatch.setattr(fitting, "has_bfloat16", lambda fast=fast: fast)
+        agent = agent_of(memory)
+        start = torch.nn.utils.parameters_to_vector(agent.parameters()).detach().clone()
+        lessons = [played(agent, 40, seed, (3, 4, 5)) for seed in range(4)]
+        one = fitter(agent, learning_rate=0.001)
+        one.fit(lessons, [1.0] * 4, 30)
+        found[fast] = torch.nn.utils.parameters_to_vector(agent.parameters()).detach() - start
+        assert found[fast].dtype == torch.float32
+    alike = torch.nn.functional.cosine_similarity(found[False], found[True], dim=0)
+    assert float(alike) > 0.95
+    assert torch.equal(found[False], found[True]) == (memory == "none")
 
 
 def test_blocks_are_drawn_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:

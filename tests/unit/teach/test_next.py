@@ -41,6 +41,37 @@ def test_pioneers_go_first_where_nothing_is_known() -> None:
     assert all(one.closed for one in tasks[1:PIONEERS])
 
 
+def test_pioneers_where_little_is_known() -> None:
+    """Where half of the starts are left without a lesson, a few of those get many more steps."""
+    looking = new(known={STAGE + stage: Known() for stage in range(3)})
+    stages = [0] * 8 + [1] * 3 + [2] * 2
+    tasks = [task(delay) for delay in range(len(stages))]
+    for one, stage in zip(tasks, stages, strict=True):
+        one.start = one.start._replace(stage=STAGE + stage)
+        one.begun, one.steps = True, 100
+    # Of the first stage five of eight are left, of the second one of three; of the last nothing is
+    # known.
+    for index in (0, 1, 2, 8, 9):
+        clear(looking, tasks[index], 1)
+    looking._send_pioneers(tasks)
+    sent = tasks[3 : 3 + PIONEERS]
+    assert list(looking._waiting) == sent
+    assert [one for one in tasks if one.pioneer] == sent
+    for one in sent:
+        assert (one.begun, one.steps) == (False, 0)
+        assert one.paths.patient
+        one.begun = True
+        one.paths.add(Path([one.door], 1, 0))
+        one.steps = 100 * PATIENCE - 1
+    # What is known is from others, and ends nothing.
+    assert {order.task for _ in range(20) if (order := looking._next(100))} == set(sent)
+    # What is left after them gets the steps of others.
+    looking._waiting.clear()
+    looking._begin_again(tasks)
+    assert list(looking._waiting) == [*tasks[3:8], tasks[10]]
+    assert not any(one.pioneer for one in tasks)
+
+
 def test_those_that_waited_for_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """And begin again when a search has found a way."""
     monkeypatch.setattr(explorer, "PIONEERS", 1)
@@ -79,13 +110,13 @@ def test_so_many_tasks_are_worked_at_together(monkeypatch: pytest.MonkeyPatch) -
     assert tasks[1].cleared_alone is False
 
 
-def test_a_search_is_for_stages_of_which_little_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_is_for_stages_of_which_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     looking = new(known={STAGE + stage: Known() for stage in range(4)})
     tasks = [task(5), task(6), task(7), task(8), task(9), task(10), task(11), task(12)]
     for one, stage in zip(tasks, (0, 0, 1, 1, 2, 3, 3, 3), strict=True):
         one.start = one.start._replace(stage=STAGE + stage)
         one.begun, one.steps, one.ways_tried = True, 100, 4
-    for index in (2, 6, 7):
+    for index in (2, 7):
         clear(looking, tasks[index], 1)
     asked: list[tuple[int, Any, int]] = []
 
@@ -94,13 +125,13 @@ def test_a_search_is_for_stages_of_which_little_is_known(monkeypatch: pytest.Mon
         return (Way(STAGE, 0, [1, 2, 3]) if others["stage"] == STAGE else None), 77
 
     monkeypatch.setattr(searching, "find_way", find)
-    assert looking._search(tasks, 1_000) == 3 * 77
-    # From a start that has no lesson; where most have one, there is no search.
-    delays = {STAGE: (5, 5), STAGE + 1: (8, 8), STAGE + 2: (9, 9)}
+    assert looking._search(tasks, 1_000) == 2 * 77
+    # Where one start has a lesson, there is no search.
+    delays = {STAGE: (5, 5), STAGE + 2: (9, 9)}
     assert asked == [(stage, delay, 1_000) for stage, delay in delays.items()]
     # Those for which there is something new to try have their steps again.
     looking._begin_again(tasks)
-    assert list(looking._waiting) == [*tasks[:2], tasks[3], tasks[5]]
+    assert list(looking._waiting) == [*tasks[:2], tasks[3], *tasks[5:7]]
     assert not any(one.begun or one.steps for one in looking._waiting)
     assert tasks[4].begun
     tasks[0].paths.add(Path([tasks[0].door], 1, 0))
@@ -118,7 +149,27 @@ def test_nothing_is_searched_where_none_is_wanted(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(searching, "find_way", refuse)
     found = new().explore([Start(STAGE, 4)], 2_000)
     assert found.searched_steps == 0
-    assert 2_000 <= found.steps < 2_000 + 60_000
+    assert 2_000 <= found.steps < 2_000 * PATIENCE + 20_000
+
+
+def test_where_only_clears_are_kept_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(searching, "find_way", refuse)
+    monkeypatch.setattr("warpzone.teach.trials.Trials.draw", refuse)
+    start = Start(STAGE, 4, tried=False)
+    looking = new()
+    found = looking.explore([start], 2_000, 1_000)
+    assert found.alone == [(start, False)]
+    assert (found.left, found.lessons, found.searched_steps) == ([], [], 0)
+    # What it does clear is kept.
+    looking = new(known={STAGE: Known()})
+    one = task()
+    one.start = one.start._replace(tried=False)
+    clear(looking, one, 0, alone=True)
+    assert one.lesson is not None
+    assert one.lesson.alone
 
 
 def test_what_the_agent_does_alone_is_no_trial() -> None:

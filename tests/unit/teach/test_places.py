@@ -78,6 +78,19 @@ def test_paths_that_came_far_with_few_detours_and_were_seldom_tried_are_drawn() 
     assert drawn[2] / drawn[0] == pytest.approx(1 / 8, abs=0.02)
 
 
+def test_a_pioneer_goes_on_from_the_path_that_came_furthest() -> None:
+    """However many detours it took: a long way needs one after the other."""
+    paths = Paths()
+    for path in (row(20), row(40, detours=4)):
+        paths.add(path)
+    early, late = paths.weights()
+    assert early > late
+    paths.patient = True
+    early, late = paths.weights()
+    assert late / early == pytest.approx(places.EACH_DETOUR_PATIENT**4 * 2**4)
+    assert late > 5 * early
+
+
 def test_far_from_the_end_places_are_sparse() -> None:
     path = row(400)
     depths = [place.depth for place in path.places]
@@ -110,6 +123,11 @@ def test_the_least_likely_path_goes(monkeypatch: pytest.MonkeyPatch) -> None:
         paths.add(path)
     assert len(paths.kept) == 2
     assert short not in paths.kept
+    monkeypatch.setattr(places, "MOST_PATHS_PATIENT", 3)
+    paths.patient = True
+    for _ in range(3):
+        paths.add(row(40))
+    assert len(paths.kept) == 3
 
 
 def found(known: Known, start_delay: int = 7) -> None:
