@@ -33,6 +33,8 @@ class Read(NamedTuple):
     lesson: Lesson
     #: [posts, ...] each.
     memory: State
+    #: bool [T]: steps that need not stay as they are; see `free_steps`.
+    free: Tensor
 
 
 class Block(NamedTuple):
@@ -88,12 +90,31 @@ class Batch(NamedTuple):
 def read(agent: Agent, lessons: Sequence[Lesson]) -> list[Read]:
     """Has the agent see lessons as it is now; in their order."""
     found: list[Read | None] = [None] * len(lessons)
+    free = free_steps(lessons)
     order = sorted(range(len(lessons)), key=lambda index: lessons[index].length)
     for first in range(0, len(order), READ):
         part = order[first : first + READ]
         for index, memory in zip(part, _posts(agent, [lessons[i] for i in part]), strict=True):
-            found[index] = Read(lessons[index], memory)
+            found[index] = Read(lessons[index], memory, free[index])
     return [one for one in found if one is not None]
+
+
+def free_steps(lessons: Sequence[Lesson]) -> list[Tensor]:
+    """Steps at which another lesson shows something for the very same pictures, for each lesson.
+    What the agent did there cannot be both kept and changed; it is changed, and if that is worse
+    for one of them, the next round has a lesson for it."""
+    shown: dict[int, set[bytes]] = {}
+    for lesson in lessons:
+        rows = lesson.encoded[lesson.shown].numpy()
+        shown.setdefault(lesson.stage, set()).update(row.tobytes() for row in rows)
+    free = []
+    for lesson in lessons:
+        same = torch.zeros_like(lesson.shown)
+        if taken := shown[lesson.stage]:
+            rows = lesson.encoded.numpy()
+            same = torch.tensor([row.tobytes() in taken for row in rows])
+        free.append(same & ~lesson.shown)
+    return free
 
 
 def _posts(agent: Agent, lessons: Sequence[Lesson]) -> list[State]:
@@ -144,6 +165,7 @@ def make_batch(parts: Sequence[Block]) -> Batch:
         [torch.arange(block.begin, block.end) >= block.first for block in parts]
     )
     shown = column("shown") & learned
+    free = _side_by_side([block.read.free[block.begin : block.end] for block in parts])
     starts = torch.zeros_like(shown)
     starts[0] = torch.tensor([block.starts for block in parts])
     before = torch.tensor([block.previous for block in parts])
@@ -155,7 +177,7 @@ def make_batch(parts: Sequence[Block]) -> Batch:
         previous=torch.cat((before[None], actions[:-1])),
         starts=starts,
         shown=shown,
-        kept=learned & ~shown,
+        kept=learned & ~shown & ~free,
         weights=shown * each,
         logits=column("logits").float(),
         values=column("values").float(),

@@ -205,11 +205,7 @@ class Course:
         steps = sum(lesson.length for _, lesson in lessons)
         found = fitter.fit(
             [lesson for _, lesson in lessons],
-            [
-                (1.0 + FAILING_WEIGHT * self._failing.get(lesson.stage, 0.0))
-                * (NEW_WEIGHT if made >= number - 1 else 1.0)
-                for made, lesson in lessons
-            ],
+            [self._weight(number, made, lesson) for made, lesson in lessons],
             self.plan.fit_steps,
             each_step=self._each_step,
         )
@@ -218,6 +214,13 @@ class Course:
             f"something to learn; {found.agreed:.0%} of shown actions lead, drift "
             f"{found.drift:.4f}"
         )
+
+    def _weight(self, number: int, made: int, lesson: Lesson) -> float:
+        """How often a lesson is taken, beside others."""
+        failing = self._failing.get(lesson.stage, 0.0)
+        weight = (1.0 + FAILING_WEIGHT * failing) * (NEW_WEIGHT if made >= number - 1 else 1.0)
+        # What is done in a stage that is mostly failed may be what has to change.
+        return weight * (1.0 - failing) if lesson.alone else weight
 
     def _evaluate(self, number: int) -> Sequence[Outcome]:
         """Plays the stages with argmax, and keeps the weights."""

@@ -90,29 +90,29 @@ class Explorer:
         search without the network may take `search_steps`. What is left then gets as many steps
         again, and begins with what is known by then."""
         self._begin(starts)
-        tasks, searched = [task for task in self._tasks if task.start.tried], 0
         with ExitStack() as ends:
             lanes = self._lanes([starts[0]] * LANES)
             ends.enter_context(closing(lanes))
             table = ends.enter_context(Table(self._agent, LANES, *lanes.first_frames.shape[1:]))
             self._play(lanes, table, trial_steps)
-            self._send_pioneers(tasks)
+            self._send_pioneers(self._tried)
             self._play(lanes, table, trial_steps)
-            if search_steps:
-                searched = self._search(tasks, search_steps)
-            self._begin_again(tasks)
+            searched = self._search(self._tried, search_steps) if search_steps else 0
+            self._begin_again(self._tried)
             self._play(lanes, table, trial_steps)
+        alone = [(task.start, task.cleared_alone) for task in self._tasks]
         return Findings(
             [task.lesson for task in self._tasks if task.lesson is not None],
-            [
-                (task.start, task.cleared_alone)
-                for task in self._tasks
-                if task.cleared_alone is not None
-            ],
-            [task.start for task in tasks if task.lesson is None],
+            [(start, cleared) for start, cleared in alone if cleared is not None],
+            [task.start for task in self._tried if task.lesson is None],
             self._steps,
             searched,
         )
+
+    @property
+    def _tried(self) -> list[Task]:
+        """Tasks by now; those of a game become more while it is played."""
+        return [task for task in self._tasks if task.start.tried]
 
     def _lanes(self, starts: Sequence[Start]) -> EvalLanes:
         """Lanes that take each other's saved states."""

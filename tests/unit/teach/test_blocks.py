@@ -27,6 +27,11 @@ def noise(agent: Agent, length: int, shown: tuple[int, ...] = ()) -> Lesson:
     return Lesson(0, length, encoded, actions, marks, logits, logits[:, 0].clone())
 
 
+def unread(lesson: Lesson) -> Read:
+    """Without a memory; all that is not shown stays as it is."""
+    return Read(lesson, (), torch.zeros_like(lesson.shown))
+
+
 def whole(agent: Agent, lesson: Lesson) -> torch.Tensor:
     """Logits of all steps, one after the other from the door on, as the agent acts."""
     state, before, found = agent.initial_state(1), torch.zeros(1, dtype=torch.int64), []
@@ -114,15 +119,37 @@ def test_memory_is_that_of_the_agent_as_it_is_now() -> None:
 def test_blocks_with_something_to_learn_are_told_apart() -> None:
     agent = agent_of()
     lesson = noise(agent, 4 * LEARNED, (LEARNED, 3 * LEARNED + 5))
-    shown, kept = blocks.blocks([Read(lesson, ())])
+    shown, kept = blocks.blocks([unread(lesson)])
     assert [block.first for block in shown] == [LEARNED, 3 * LEARNED]
     assert [block.first for block in kept] == [0, 2 * LEARNED]
+
+
+def test_what_is_shown_goes_before_what_is_kept_for_the_same_pictures() -> None:
+    agent = agent_of("none")
+    first, second, other = (noise(agent, length, (2, 9)) for length in (40, 41, 42))
+    other = other._replace(stage=1)
+    # The second lesson sees at step 7 what the first is shown something for; the shown steps that
+    # two have in common are taught twice.
+    second.encoded[7] = first.encoded[2]
+    second.encoded[9] = first.encoded[9]
+    other.encoded[7] = first.encoded[2]
+    # One number is another picture.
+    second.encoded[20] = first.encoded[2]
+    second.encoded[20, 0] += 1
+    reads = read(agent, [first, second, other])
+    assert [one.free.nonzero().flatten().tolist() for one in reads] == [[], [7], []]
+    batch = make_batch([blocks.Block(one, 0) for one in reads])
+    assert not batch.kept[7, 1]
+    assert not batch.shown[7, 1]
+    assert batch.kept[7, [0, 2]].all()
+    assert batch.kept[:, 1].sum() == 41 - 3
+    assert batch.shown[[2, 9], 1].all()
 
 
 def test_short_detours_count_as_much_as_long_ones() -> None:
     agent = agent_of("none")
     lessons = [noise(agent, LEARNED, tuple(range(count))) for count in (0, 1, 4, 32)]
-    weights = make_batch([blocks.Block(Read(lesson, ()), 0) for lesson in lessons]).weights
+    weights = make_batch([blocks.Block(unread(lesson), 0) for lesson in lessons]).weights
     assert weights.sum(0).tolist() == [0, 4, 8, 32]
     assert weights.amax(0).tolist() == [0, 4, 2, 1]
 
@@ -130,6 +157,6 @@ def test_short_detours_count_as_much_as_long_ones() -> None:
 def test_what_is_shown_while_the_memory_warms_up_is_another_blocks() -> None:
     agent = agent_of("none")
     lesson = noise(agent, 2 * LEARNED, (LEARNED - 1,))
-    batch = make_batch([blocks.Block(Read(lesson, ()), LEARNED)])
+    batch = make_batch([blocks.Block(unread(lesson), LEARNED)])
     assert not batch.shown.any()
     assert batch.weights.sum() == 0

@@ -168,6 +168,21 @@ def test_what_comes_next(
     assert all(task.start.stage in looking._known for task in looking._tasks)
 
 
+def test_stages_that_are_reached_later_are_left_like_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looking = new()
+    later = Start(9, DELAY)
+
+    def play(*_: Any) -> None:
+        if len(looking._tasks) == 1:
+            looking._add(later, HERE)
+
+    monkeypatch.setattr(looking, "_play", play)
+    found = looking.explore([Start(0, DELAY)], 10)
+    assert found.left == [Start(0, DELAY), later]
+
+
 def test_behind_a_flag_of_a_single_stage_comes_nothing() -> None:
     looking = new(Explorer)
     looking._go_on(attempt(), True, HERE, landed().info[0])
