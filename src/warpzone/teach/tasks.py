@@ -16,7 +16,7 @@ from warpzone.teach.places import Key, Paths, Place
 #: buttons, and mostly is enough.
 GENTLE_TRIALS = 14
 #: How many times as many steps a pioneer gets.
-PATIENCE = 40
+PATIENCE = 60
 
 
 class Start(NamedTuple):
