@@ -38,8 +38,13 @@ from warpzone.run.safe import plain_name, read_header
 from warpzone.run.shipped import AGENTS
 from warpzone.run.versions import read_sessions
 
+#: What is multiplied by --sharpen.
+POLICY = "heads.policy."
 
-def packed(source: Path, target: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
+
+def packed(
+    source: Path, target: Path, others: Sequence[Path] = (), sharpen: float = 1.0
+) -> dict[str, Any]:
     """Writes the weights as they are shipped, or their mean with others; what is known about
     them."""
     _, notes = read_header(source)
@@ -50,12 +55,13 @@ def packed(source: Path, target: Path, others: Sequence[Path] = ()) -> dict[str,
     for path, part in zip(others, parts[1:], strict=True):
         if {n: v.shape for n, v in part.items()} != {n: v.shape for n, v in parts[0].items()}:
             raise SystemExit(f"{path} is of another network than {source}")
+    whole = parts[0]
+    if others:
+        whole = {n: torch.stack([part[n].float() for part in parts]).mean(0) for n in whole}
+    if sharpen != 1:
+        whole |= {n: sharpen * v.float() for n, v in whole.items() if n.startswith(POLICY)}
     try:
-        tensors = pack(
-            {name: torch.stack([part[name].float() for part in parts]).mean(0) for name in parts[0]}
-            if others
-            else parts[0]
-        )
+        tensors = pack(whole)
     except ValueError as error:
         raise SystemExit(f"{source} cannot be packed: {error}") from error
     meta = json.loads(notes.get("meta", "{}"))
@@ -86,6 +92,14 @@ def main() -> int:
         default=[],
         metavar="WEIGHTS",
         help="weights of the same network; what is packed is the mean of all of them",
+    )
+    parser.add_argument(
+        "--sharpen",
+        type=float,
+        default=1.0,
+        metavar="F",
+        help="multiply the policy's logits by this: powers of 2 leave the likeliest action alone, "
+        "to the bit, and drawn ones come nearer to it (1)",
     )
     parser.add_argument("--name", required=True)
     parser.add_argument("--evals", type=Path, nargs="*", default=[], metavar="FILE")
@@ -119,7 +133,7 @@ def main() -> int:
     recorded = sessions[-1] if sessions else {}
     args.out.mkdir(parents=True, exist_ok=True)
     weights = args.out / f"{args.name}.safetensors"
-    made = packed(source, weights, args.average)
+    made = packed(source, weights, args.average, args.sharpen)
     meta = made.pop("meta")
 
     documents = [json.loads(path.read_text()) for path in args.evals]

@@ -132,6 +132,18 @@ def test_the_mean_of_several_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         torch.testing.assert_close(alone[name].float(), value, atol=2e-3, rtol=2e-3)
 
 
+def test_a_sharper_policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A power of 2 changes exponents alone, and no weight of anything else."""
+    run = small_run(tmp_path / "run")
+    make(monkeypatch, run, tmp_path / "plain")
+    make(monkeypatch, run, tmp_path / "sharp", "--sharpen", "4")
+    plain, sharp = (load_file(tmp_path / name / "small.safetensors") for name in ("plain", "sharp"))
+    policy = {name for name in plain if name.startswith("heads.policy.")}
+    assert policy
+    for name, value in plain.items():
+        assert torch.equal(sharp[name], 4 * value if name in policy else value), name
+
+
 def test_weights_of_another_network_have_no_mean(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
