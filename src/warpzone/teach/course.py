@@ -219,8 +219,10 @@ class Course:
         """How often a lesson is taken, beside others."""
         failing = self._failing.get(lesson.stage, 0.0)
         weight = (1.0 + FAILING_WEIGHT * failing) * (NEW_WEIGHT if made >= number - 1 else 1.0)
+        if not lesson.alone or lesson.stage in self.plan.keep:
+            return weight
         # What is done in a stage that is mostly failed may be what has to change.
-        return weight * (1.0 - failing) if lesson.alone else weight
+        return weight * (1.0 - failing)
 
     def _evaluate(self, number: int) -> Sequence[Outcome]:
         """Plays the stages with argmax, and keeps the weights."""

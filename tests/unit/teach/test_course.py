@@ -160,10 +160,14 @@ def test_failures_are_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_what_is_done_in_a_stage_that_is_mostly_failed_is_hardly_kept() -> None:
     one = Course.__new__(Course)
     one._failing = {FIRST: 0.9}
+    one.plan = Plan(STAGES)
     agent = make_agent(tiny())
     kept, shown = (lesson(agent, Start(FIRST, 3), 4, shown) for shown in (False, True))
     assert one._weight(5, 1, shown) == pytest.approx(1.0 + 4.0 * 0.9)
     assert one._weight(5, 1, kept) == pytest.approx(0.1 * (1.0 + 4.0 * 0.9))
+    # Where nothing is to change, the little that works is kept all the more.
+    one.plan = Plan(STAGES, keep=(FIRST,))
+    assert one._weight(5, 1, kept) == one._weight(5, 1, shown)
 
 
 def test_lessons_of_all_rounds_are_fitted_new_ones_more_often(
