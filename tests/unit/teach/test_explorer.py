@@ -27,7 +27,7 @@ MEMORIES = ("gru", "gtrxl", "none")
 @cache
 def explored(memory: str = "gru", seed: int = 4) -> Findings:
     """What such an agent cannot do, a search finds."""
-    return new(memory, seed).explore(STARTS, 2_000, 3_000_000)
+    return new(memory, seed).explore(STARTS, 600, 3_000_000)
 
 
 def played(lesson: Lesson, config: Any) -> tuple[list[torch.Tensor], bool]:
@@ -100,7 +100,7 @@ def test_trials_go_on_where_their_place_was(memory: str) -> None:
             ended.append(make_lesson(STAGE, start.start_delay, place.path(attempt.steps)))
 
     looking._failed = failed  # type: ignore[method-assign]
-    looking.explore([Start(STAGE, 9), Start(STAGE, 40)], 1_500)
+    looking.explore([Start(STAGE, 9), Start(STAGE, 40)], 600)
     assert len(ended) > 2
     for lesson in ended[:5]:
         compare(lesson, config_of(memory))
