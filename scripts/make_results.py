@@ -120,8 +120,8 @@ def goals(about: dict[str, Any]) -> str:
     below = sum(got < STAGE_AIM for got in least.values())
     said = f"not cleared: {', '.join(never)}" if never else "every stage is cleared"
     lines.append(
-        f"| every stage, argmax, of 31 | above 0 | {STAGE_AIM} | {said}; {below} stages are below "
-        f"{STAGE_AIM} |"
+        f"| every stage, argmax, of 31 | above 0 | {STAGE_AIM} | {said}; stages below "
+        f"{STAGE_AIM}: {below} |"
     )
     first = about["measured"][0]
     for one in about["measured"][1:]:

@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         )
     image = rom.find(found.config.rom) if image is None else image
     keep = parse_stages(args.keep) if args.keep is not None else ()
-    if args.keep is not None and not set(keep) & set(stages) == set(keep) != set():
+    if args.keep is not None and not (keep and set(keep) <= set(stages)):
         raise ValueError(f"--keep takes some of the stages that are taught, and is {args.keep}")
     plan = Plan(
         stages=stages,

@@ -199,7 +199,7 @@ class Explorer:
             unknown = task.pioneer and not task.again and not task.found
             if unknown and self._known[task.start.stage].ways(0):
                 # Somebody else was faster; it is one like others now.
-                task.pioneer = False
+                task.pioneer = task.paths.patient = False
             late = task.begun and task.steps >= task.most_steps(trial_steps, STEPS_MORE)
             if task.over or late:
                 task.close()

@@ -159,6 +159,15 @@ def test_fitting_in_bfloat16(memory: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert torch.equal(found[False], found[True]) == (memory == "none")
 
 
+def test_who_does_not_say_has_no_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions of PyTorch from 2.6 on are taken; not all of them can be asked."""
+    for there, wanted in (({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({}, False)):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda there=there: there, raising=False)
+        assert fitting.has_bfloat16() is wanted
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert fitting.has_bfloat16() is False
+
+
 def test_blocks_are_drawn_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "SHOWN_BLOCKS", 1)
     monkeypatch.setattr(fitting, "KEPT_BLOCKS", 2)

@@ -38,6 +38,7 @@ def test_pioneers_go_first_where_nothing_is_known() -> None:
     known[STAGE].add_way(0, [1, 2])
     assert tried(20) == {tasks[0], *tasks[PIONEERS:], other}
     assert [one.pioneer for one in tasks] == [True] + [False] * (PIONEERS + 1)
+    assert not any(one.paths.patient for one in tasks[1:])
     assert all(one.closed for one in tasks[1:PIONEERS])
 
 
