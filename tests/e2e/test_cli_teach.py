@@ -97,10 +97,15 @@ def test_nothing_found(capsys: OUT) -> None:
         (["small", "--fit-steps", "0"], 2, "--fit-steps"),
         (["small", "--seed", "-1"], 2, "--seed"),
         (["small", "--run-name", "../away"], 2, "run"),
+        (["small", "--ways", "nothing"], 2, "nothing is not a run"),
+        (["small", "--ways", "small-run"], 2, "no ways of a course"),
         (["small", "--rom", "nothing.nes"], 1, "nothing.nes"),
     ],
 )
 def test_bad_input(words: list[str], code: int, sentence: str, capsys: OUT) -> None:
+    if "small-run" in words:
+        small_run(Path("runs/small-run"), **NETWORK)
+        (Path("runs/small-run") / "best.safetensors").unlink()
     try:
         found = main(["teach", *words])
     except SystemExit as ended:
@@ -110,6 +115,20 @@ def test_bad_input(words: list[str], code: int, sentence: str, capsys: OUT) -> N
     assert sentence in said
     assert "Traceback" not in said
     assert not list(Path("runs").glob("*/best.safetensors")) if Path("runs").exists() else True
+
+
+def test_what_a_course_found_is_tried_first(capsys: OUT) -> None:
+    """Every lesson of a course has its way in the folder, and another course asks nobody else."""
+    assert main(["teach", "small", *SMALL, "--seed", "4"]) == 0
+    rows = [json.loads(line) for line in Path("runs/taught/ways.jsonl").read_text().splitlines()]
+    assert rows
+    assert {row["stage"] for row in rows} == {"1-1"}
+    capsys.readouterr()
+    words = [*SMALL[:-1], "again", "--search-steps", "0", "--trial-steps", "4000"]
+    assert main(["teach", "small", *words, "--ways", "taught"]) == 0
+    assert "; lessons for 5 others, none for none;" in capsys.readouterr().out
+    (session,) = json.loads(Path("runs/again/versions.json").read_text())["sessions"]
+    assert "--ways taught" in session["taught"]
 
 
 def test_a_run_is_never_overwritten(capsys: OUT) -> None:

@@ -68,12 +68,13 @@ from warpzone.search.space import read_space
 from warpzone.share.checking import checked
 from warpzone.stability.digest import describe, digest
 from warpzone.stability.report import read, summary
+from warpzone.teach.ways import read_ways
 
 Target = Callable[[Mutator, Path], None]
 TARGETS: dict[str, Target] = {}
 #: Inputs of a target that take as long as one of a whole run's folder, where that is more than one.
 CHEAP = {"sidecar": 8, "checkpoint": 2, "agent": 2, "resume": 2, "pulled": 30, "preset": 24}
-CHEAP |= {"space": 10, "search": 6, "diagnostics": 14, "script": 35, "wheel": 15}
+CHEAP |= {"space": 10, "ways": 10, "search": 6, "diagnostics": 14, "script": 35, "wheel": 15}
 CHEAP |= {"movie": 150, "message": 150}
 #: Targets that put their folder in order themselves; for all others it has no file.
 KEEPING: set[str] = set()
@@ -306,6 +307,17 @@ def space(mutator: Mutator, folder: Path) -> None:
     put(f"{folder}/space.toml", mutator.content(SPACES))
     with contextlib.suppress(ConfigError, OSError):
         read_space(folder / "space.toml").identity()
+
+
+@target
+def ways(mutator: Mutator, folder: Path) -> None:
+    """What a course found, for a later one."""
+    rows = [{"stage": "8-4", "start_delay": 7, "actions": [1, 5, 0]}, {"stage": "1-1"}]
+    config = TrainConfig()
+    put(f"{folder}/{names.CONFIG}", mutator.text(json.loads(config.to_json())))
+    put(f"{folder}/{names.WAYS}", mutator.lines(rows))
+    with contextlib.suppress(ValueError, OSError):
+        read_ways(folder, config, [31], 12)
 
 
 @target

@@ -80,6 +80,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="multiply the policy's logits by this before the first round: drawn actions come "
         "nearer to the likeliest ones (1)",
     )
+    parser.add_argument(
+        "--ways",
+        metavar="RUN",
+        help="try first what this earlier course found, as its folder or name says (none)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="(default 0)")
     parser.add_argument("--run-name", default="", help="of the result (default: the time)")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are")
@@ -114,8 +119,10 @@ def run(args: argparse.Namespace) -> int:
     from warpzone.rom import native
     from warpzone.run.folder import RunFolder
     from warpzone.run.names import WEIGHTS
+    from warpzone.run.reader import named_run
     from warpzone.run.versions import add_session
     from warpzone.teach.course import Course, Plan
+    from warpzone.teach.ways import read_ways
     from warpzone.train.initial import initial
 
     stages = parse_stages(args.stages or found.config.stages)
@@ -130,6 +137,10 @@ def run(args: argparse.Namespace) -> int:
     keep = parse_stages(args.keep) if args.keep is not None else ()
     if args.keep is not None and not (keep and set(keep) <= set(stages)):
         raise ValueError(f"--keep takes some of the stages that are taught, and is {args.keep}")
+    known = None
+    if args.ways is not None:
+        run = named_run(args.ways, args.runs_dir)
+        known = read_ways(run, found.config, stages, found.agent.spec.actions)
     plan = Plan(
         stages=stages,
         keep=keep,
@@ -163,6 +174,7 @@ def run(args: argparse.Namespace) -> int:
             image,
             native.load(image),
             folder,
+            known=known,
             say=_say,
         )
         course.run()
@@ -191,6 +203,8 @@ def _command(args: argparse.Namespace, plan: Plan) -> str:
         words += ["--stages", args.stages]
     if args.keep is not None:
         words += ["--keep", args.keep]
+    if args.ways is not None:
+        words += ["--ways", Path(args.ways).name]
     usual = {field.name: field.default for field in dataclasses.fields(plan)}
     for name, value in dataclasses.asdict(plan).items():
         if name not in ("stages", "keep") and value != usual[name]:

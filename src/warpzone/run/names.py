@@ -23,6 +23,8 @@ PARQUET = Path("metrics") / "latest.parquet"
 HEARTBEATS_PARQUET = Path("metrics") / "heartbeats.parquet"
 #: Code, packages and machine of each start of the run.
 VERSIONS = "versions.json"
+#: Ways to the flag that a course of `warpzone teach` found.
+WAYS = "ways.jsonl"
 #: An evaluation of more stages than training looks at: `warpzone eval RUN --json RUN/eval.json`.
 EVALUATION = "eval.json"
 

@@ -26,6 +26,7 @@ from warpzone.teach.games import GameExplorer
 from warpzone.teach.lessons import Lesson
 from warpzone.teach.places import Known
 from warpzone.teach.tasks import Findings, Start
+from warpzone.teach.ways import write_ways
 
 #: How many times as many start delays a stage gets in the first round, and where the agent fails:
 #: the more it fails, up to these.
@@ -42,6 +43,8 @@ NEW_WEIGHT = 2.0
 MOST_KEPT = 5_500
 
 
+#: Seconds after which an exploration says how far it is.
+SILENCE = 60.0
 #: Random numbers for games are others than those for stages.
 GAMES = 1
 Kind = TypeVar("Kind", bound=Explorer)
@@ -96,8 +99,10 @@ class Course:
         folder: RunFolder,
         *,
         say: Callable[[str], None] = print,
+        known: dict[int, Known] | None = None,
         each_step: Callable[[], None] = lambda: None,
     ) -> None:
+        """known: what is known of stages before the course begins."""
         self.plan = plan
         self.agent = agent
         self.best_clears = -1
@@ -106,8 +111,8 @@ class Course:
         self._config, self._game = config, (rom, native)
         self._folder = folder
         self._say, self._each_step = say, each_step
-        self._began = time.perf_counter()
-        self._known: dict[int, Known] = {}
+        self._began = self._told = time.perf_counter()
+        self._known = {} if known is None else known
         #: Lessons and the rounds they are from: without anything to learn, and with.
         self._kept: deque[tuple[int, Lesson]] = deque(maxlen=MOST_KEPT)
         self._shown: list[tuple[int, Lesson]] = []
@@ -141,6 +146,7 @@ class Course:
         explorer = self._explorer(Explorer, random)
         starts = self._starts(number, random)
         found = explorer.explore(starts, self.plan.trial_steps, self.plan.search_steps)
+        write_ways(self._folder, found.lessons)
         self._keep(number, found)
         for stage in self.plan.stages:
             alone = [cleared for start, cleared in found.alone if start.stage == stage]
@@ -153,21 +159,37 @@ class Course:
     def _explore_games(self, number: int) -> None:
         random = np.random.default_rng([self.plan.seed, number, GAMES])
         explorer = self._explorer(GameExplorer, random)
-        order = random.permutation(LONGEST_DELAY + 1)[: self.plan.games].tolist()
-        found = explorer.explore([Start(0, delay) for delay in order], self.plan.trial_steps)
+        starts = self._games(number, random)
+        found = explorer.explore(starts, self.plan.trial_steps)
         self._keep(number, found)
         self._tell_found(number, found)
-        self._tell(f"round {number}: with trials {explorer.won} of {len(order)} games are won")
+        self._tell(f"round {number}: with trials {explorer.won} of {len(starts)} games are won")
+
+    def _games(self, number: int, random: np.random.Generator) -> list[Start]:
+        """Start delays far from each other: near ones play the very same game. After the first
+        round the agent draws its actions in half of them."""
+        delays = LONGEST_DELAY + 1
+        apart = np.arange(self.plan.games) * delays / self.plan.games
+        order = np.unique((apart + random.integers(delays)).astype(np.int64) % delays).tolist()
+        return [
+            Start(0, delay, number > 1 and bool(index % 2)) for index, delay in enumerate(order)
+        ]
 
     def _explorer(self, kind: type[Kind], random: np.random.Generator) -> Kind:
-        return kind(
+        def step() -> None:
+            self._each_step()
+            if time.perf_counter() - self._told > SILENCE:
+                self._tell(f"exploring: {made.progress()}")
+
+        made = kind(
             self.agent,
             self._config,
             *self._game,
             seed=int(random.integers(2**31)),
             known=self._known,
-            each_step=self._each_step,
+            each_step=step,
         )
+        return made
 
     def _keep(self, number: int, found: Findings) -> None:
         self.global_step += found.steps + found.searched_steps
@@ -248,6 +270,7 @@ class Course:
         return outcomes
 
     def _tell(self, text: str, who: str = "teach") -> None:
+        self._told = time.perf_counter()
         self._say(f"[{who}] {time.perf_counter() - self._began:.0f} s, {text}")
 
 

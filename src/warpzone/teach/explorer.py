@@ -9,7 +9,6 @@ reach the flag the one that is nearest to what the agent does is the lesson.
 
 from __future__ import annotations
 
-from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 
@@ -25,18 +24,19 @@ from warpzone.eval.cases import LONGEST_DELAY, Case
 from warpzone.eval.eval_lanes import EvalLanes, Landing
 from warpzone.eval.evaluate import STEP_LIMIT, STUCK_AFTER
 from warpzone.model.agent import Agent
+from warpzone.model.cpu import has_bfloat16
 from warpzone.teach.garbage import uncollected
 from warpzone.teach.lessons import Step, cost, make_lesson
 from warpzone.teach.places import Key, Known, Path, Place
+from warpzone.teach.retelling import retell
 from warpzone.teach.searching import search_way
 from warpzone.teach.table import Decisions, Table
-from warpzone.teach.tasks import Attempt, Findings, Order, Start, Task
+from warpzone.teach.tasks import Attempt, Findings, Start, Task
 from warpzone.teach.trials import Trials
+from warpzone.teach.turns import Turns
 
-#: Lanes that play at a time: two batches of the network.
-LANES = 64
-#: Tasks that are worked at together; more would only fill the memory with places.
-ACTIVE = LANES
+#: Lanes that play at a time.
+LANES = 128
 #: Steps between two places that are kept of a path.
 EVERY = 2
 #: A trial is over when it has come to no new place for so many steps, and its path is one to try
@@ -45,12 +45,11 @@ STALE = 120
 NEWS = 3
 #: An attempt that came to no new place in so many last steps is taken to stand still.
 STANDING = 60
-#: A task is over when so many episodes have reached the flag, or so many steps after the first.
+#: A task is over when so many episodes have reached the flag, more where all of them are dear to
+#: teach.
 MOST_FOUND = 3
-STEPS_MORE = 1_500
-#: Starts of a stage that are tried from where nothing is known of it, or too little. A long stage
-#: takes more steps than one start gets, and once a way is known it is soon found from the others.
-PIONEERS = 4
+MOST_FOUND_DEAR = 12
+DEAR = 200.0
 
 
 class Explorer:
@@ -73,13 +72,13 @@ class Explorer:
         self._config, self._rom, self._native = config, rom, native
         self._known = {} if known is None else known
         self._random = np.random.default_rng(seed)
-        self._trials = Trials(agent.spec.actions, self._known, self._random)
+        trials = Trials(agent.spec.actions, self._known, self._random)
+        self._turns = Turns(self._known, trials)
         self._each_step = each_step
+        #: Trials need not be decided as evaluations are; what they find is looked at again.
+        self._rough = has_bfloat16()
         self._steps = 0
         self._tasks: list[Task] = []
-        self._waiting: deque[Task] = deque()
-        self._active: deque[Task] = deque()
-        self._pioneers: Counter[int] = Counter()
 
     @torch.no_grad()
     def explore(self, starts: Sequence[Start], trial_steps: int, search_steps: int = 0) -> Findings:
@@ -93,13 +92,16 @@ class Explorer:
         with ExitStack() as ends:
             lanes = self._lanes([starts[0]] * LANES)
             ends.enter_context(closing(lanes))
-            table = ends.enter_context(Table(self._agent, LANES, *lanes.first_frames.shape[1:]))
+            shape = lanes.first_frames.shape[1:]
+            table = ends.enter_context(Table(self._agent, LANES, *shape, rough=self._rough))
             self._play(lanes, table, trial_steps)
-            self._send_pioneers(self._tried)
+            self._turns.send_pioneers(self._tried)
             self._play(lanes, table, trial_steps)
             searched = self._search(self._tried, search_steps) if search_steps else 0
-            self._begin_again(self._tried)
+            self._turns.begin_again(self._tried)
             self._play(lanes, table, trial_steps)
+            if self._rough:
+                self._steps += retell(self._tasks, lanes, table, self._each_step)
         alone = [(task.start, task.cleared_alone) for task in self._tasks]
         return Findings(
             [task.lesson for task in self._tasks if task.lesson is not None],
@@ -107,6 +109,16 @@ class Explorer:
             [task.start for task in self._tried if task.lesson is None],
             self._steps,
             searched,
+        )
+
+    def progress(self) -> str:
+        """How far it is, for people who wait."""
+        alone = sum(task.cleared_alone is not None for task in self._tasks)
+        failed = [task for task in self._tried if task.cleared_alone is False]
+        found = sum(task.lesson is not None for task in failed)
+        return (
+            f"{alone} of {len(self._tasks)} starts played alone, lessons for {found} of the "
+            f"{len(failed)} failed; {self._steps:,} steps"
         )
 
     @property
@@ -131,21 +143,16 @@ class Explorer:
         with closing(self._lanes(starts)) as lanes:
             keys = place_keys(lanes.first_info)
             for lane, start in enumerate(starts):
-                door = Place(
-                    key=keys[lane],
-                    state=lanes.vector.save(lane),
-                    frames=(lanes.first_frames[lane].copy(),) * self._agent.spec.stack,
-                    memory=None,
-                    previous_action=0,
-                    lives=int(lanes.first_info[lane, COLUMN["life"]]),
-                )
-                self._add(start, door)
+                frames = (lanes.first_frames[lane].copy(),) * self._agent.spec.stack
+                lives = int(lanes.first_info[lane, COLUMN["life"]])
+                state = lanes.vector.save(lane)
+                self._add(start, Place(keys[lane], state, frames, None, 0, lives))
 
     def _add(self, start: Start, door: Place, leads_on: bool = True) -> None:
         task = Task(start, door, leads_on)
         self._known.setdefault(start.stage, Known())
         self._tasks.append(task)
-        self._waiting.append(task)
+        self._turns.waiting.append(task)
 
     def _search(self, tasks: Sequence[Task], most_steps: int) -> int:
         """Looks for a way through each stage of which none is known, without the network; the steps
@@ -163,70 +170,6 @@ class Explorer:
                 self._known[stage].add_way(start.start_delay, actions)
         return taken
 
-    def _send_pioneers(self, tasks: Sequence[Task]) -> None:
-        """Of each stage of which half of the starts or more have no lesson a few get many more
-        steps: what is known helps from the other starts, and not from them."""
-        for stage in dict.fromkeys(task.start.stage for task in tasks):
-            those = [task for task in tasks if task.start.stage == stage]
-            left = [task for task in those if task.lesson is None]
-            if 2 * len(left) < len(those) or not self._known[stage].ways(0):
-                continue
-            for task in left[:PIONEERS]:
-                task.begin_again()
-                task.become_pioneer()
-                self._waiting.append(task)
-
-    def _begin_again(self, tasks: Sequence[Task]) -> None:
-        """Tasks without a lesson for which there is a way to try get their steps again."""
-        left = [
-            task for task in tasks if task.lesson is None and self._known[task.start.stage].ways(0)
-        ]
-        for task in left:
-            task.begin_again()
-        self._waiting.extend(left)
-
-    # --- what is done next ----------------------------------------------------------------------
-    def _next(self, trial_steps: int) -> Order | None:
-        """What a lane is to do; nothing if all that is left is being done, or has taken too
-        long."""
-        looked = 0
-        while True:
-            while self._waiting and len(self._active) < ACTIVE:
-                self._active.append(self._waiting.popleft())
-            if looked >= len(self._active):
-                return None
-            task = self._active.popleft()
-            unknown = task.pioneer and not task.again and not task.found
-            if unknown and self._known[task.start.stage].ways(0):
-                # Somebody else was faster; it is one like others now.
-                task.pioneer = task.paths.patient = False
-            late = task.begun and task.steps >= task.most_steps(trial_steps, STEPS_MORE)
-            if task.over or late:
-                task.close()
-                looked = 0
-                continue
-            self._active.append(task)
-            looked += 1
-            if not task.begun:
-                task.begun = True
-                drawn = STEP_LIMIT if task.start.drawn else 0
-                return Order(task, task.door, drawn=drawn, alone=True)
-            if task.paths.kept and not self._waits(task):
-                return self._trials.draw(task)
-
-    def _waits(self, task: Task) -> bool:
-        """Whether a start is to wait for what pioneers of its stage find, of which it may become
-        one."""
-        stage = task.start.stage
-        if task.pioneer or self._known[stage].ways(0):
-            return False
-        if self._pioneers[stage] == PIONEERS:
-            return True
-        self._pioneers[stage] += 1
-        task.become_pioneer()
-        return False
-
-    # --- lanes at play --------------------------------------------------------------------------
     def _play(self, lanes: EvalLanes, table: Table, trial_steps: int) -> None:
         """Plays until nothing is left to do."""
         with uncollected():
@@ -236,7 +179,7 @@ class Explorer:
         attempts: dict[int, Attempt] = {}
         while True:
             for lane in range(LANES):
-                if lane not in attempts and (order := self._next(trial_steps)):
+                if lane not in attempts and (order := self._turns.next(trial_steps)):
                     lanes.vector.load(lane, order.place.state)
                     table.sit(lane, order.place)
                     attempts[lane] = Attempt(order, order.place.frames, order.place.lives)
@@ -245,15 +188,13 @@ class Explorer:
             self._each_step()
             for lane in self._step(lanes, table, attempts):
                 del attempts[lane]
-        # Those that have waited for nothing.
-        for task in self._active:
-            task.close()
-        self._active.clear()
+        self._turns.end()
 
     def _step(self, lanes: EvalLanes, table: Table, attempts: dict[int, Attempt]) -> list[int]:
         """One step of all lanes that are at play; those whose attempt is over."""
         playing = np.array(sorted(attempts), np.int64)
-        decisions = table.decide(playing)
+        trials = np.array([not attempts[lane].order.alone for lane in playing.tolist()])
+        decisions = table.decide(playing, trials & self._rough)
         actions = self._choose(decisions, [attempts[lane] for lane in playing.tolist()])
         landing = lanes.step(actions, playing)
         table.land(playing, landing.frames, torch.from_numpy(actions))
@@ -381,18 +322,10 @@ class Explorer:
             task.lesson, task.cost = lesson, price
             # What the agent does alone from one start delay may lead others to the flag, too.
             known = self._known[task.start.stage]
-            known.add(task.start.start_delay, order.place, attempt.steps)
-        if order.alone or task.found >= MOST_FOUND:
-            task.over = True
+            known.add(task.start.start_delay, order.place, attempt.steps, attempt.places)
+        most = MOST_FOUND_DEAR if task.cost > DEAR else MOST_FOUND
+        task.over = order.alone or task.found >= most
 
 
 def _here(lanes: EvalLanes, table: Table, attempt: Attempt, lane: int, key: Key) -> Place:
-    """Where a lane is, as if it had begun there."""
-    return Place(
-        key=key,
-        state=lanes.vector.save(lane),
-        frames=attempt.frames,
-        memory=table.memory_of(lane),
-        previous_action=attempt.steps[-1].action,
-        lives=attempt.lives,
-    )
+    return attempt.here(key, lanes.vector.save(lane), table.memory_of(lane))

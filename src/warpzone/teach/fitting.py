@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from warpzone.algo.ema import Ema
 from warpzone.model.agent import Agent
+from warpzone.model.cpu import has_bfloat16
 from warpzone.run.packing import pack, unpack
 from warpzone.teach.blocks import Batch, Block, blocks, make_batch, read
 from warpzone.teach.lessons import Lesson, missing
@@ -148,14 +149,6 @@ class Fitter:
         self._optimizer.step()
         self._average.update(self._agent)
         return found
-
-
-def has_bfloat16() -> bool:
-    """Whether this processor multiplies in bfloat16, which takes half the time; elsewhere it would
-    take longer. Older versions of PyTorch do not say."""
-    asked = getattr(torch.cpu, "get_capabilities", None)
-    there = {} if asked is None else asked()
-    return bool(there.get("avx512_bf16") or there.get("amx_bf16"))
 
 
 def _chances(part: Sequence[Block], weights: Mapping[int, float]) -> NDArray[np.float64]:

@@ -23,8 +23,10 @@ EACH_DETOUR_PATIENT = 0.85
 FURTHER = 3
 FURTHER_PATIENT = 4
 #: Trials begin so many steps before the end of a path, on average: an episode is mostly lost
-#: shortly before it ends. This share of them begins anywhere.
+#: shortly before it ends. This share of them begins anywhere. In a maze the wrong turn may lie far
+#: behind: the average of a patient trial is anything between these.
 BACK = 25.0
+BACK_PATIENT = (8.0, 250.0)
 ANYWHERE = 0.2
 #: So near to the end of a path all places are kept, further away every so manyth: a place takes
 #: some 40 KiB.
@@ -36,6 +38,9 @@ MOST_PATHS_PATIENT = 24
 #: Detours that are kept for a place, and ways for a stage; the oldest go.
 MOST_DETOURS = 12
 MOST_WAYS = 40
+#: Places of ways that are kept for a place, and the steps that a trial goes along one of them.
+MOST_JOINED = 8
+ALONG = (4, 240)
 #: A known detour is taken near the end of a path: the chance falls by e in so many steps.
 NEAR = 40.0
 FAR_CHANCE = 0.02
@@ -106,11 +111,17 @@ class Path:
         index = int(np.searchsorted(self._depths, depth))
         return self.places[min(index, len(self.places) - 1)]
 
-    def draw(self, random: np.random.Generator) -> Place:
+    def draw(self, random: np.random.Generator, patient: bool = False) -> Place:
         """A place to try from, mostly shortly before the end."""
         if random.random() < ANYWHERE:
             return self.place(random.uniform(0.0, self.end))
-        return self.place(self.end - random.exponential(BACK) - 2.0)
+        back = log_uniform(random, *BACK_PATIENT) if patient else BACK
+        return self.place(self.end - random.exponential(back) - 2.0)
+
+
+def log_uniform(random: np.random.Generator, least: float, most: float) -> float:
+    """Small numbers are drawn more often than large ones, whatever the scale."""
+    return math.exp(random.uniform(math.log(least), math.log(most)))
 
 
 class Paths:
@@ -156,14 +167,23 @@ class Known:
 
     def __init__(self) -> None:
         self._detours: dict[Key, deque[list[int]]] = {}
+        #: Ways by the places that they come by, and their steps up to there.
+        self._joined: dict[Key, deque[tuple[list[int], int]]] = {}
         self._ways: deque[tuple[int, list[int]]] = deque(maxlen=MOST_WAYS)
 
     def __len__(self) -> int:
         return sum(map(len, self._detours.values()))
 
-    def add(self, start_delay: int, place: Place, steps: Sequence[Step]) -> None:
-        """An episode that has reached the flag: the path to a place, and the steps from there."""
-        self._ways.append((start_delay, [step.action for step in place.path(steps)]))
+    def add(
+        self, start_delay: int, place: Place, steps: Sequence[Step], places: Sequence[Place] = ()
+    ) -> None:
+        """An episode that has reached the flag: the path to a place, and the steps from there;
+        places: those that it came by on these."""
+        way = [step.action for step in place.path(steps)]
+        self._ways.append((start_delay, way))
+        for one in (*place.chain(), *places):
+            joined = self._joined.setdefault(one.key, deque(maxlen=MOST_JOINED))
+            joined.append((way, one.depth))
         parts = [(one.before, one.steps) for one in place.chain()]
         for begun, part in [*parts, (place, steps)]:
             shown = [index for index, step in enumerate(part) if step.shown]
@@ -184,6 +204,19 @@ class Known:
         *older, newest = self._ways or [(0, [])]
         older.sort(key=lambda one: abs(one[0] - start_delay))
         return [way for _, way in (newest, *older) if way]
+
+    def join(self, path: Path, random: np.random.Generator) -> tuple[Place, list[int]] | None:
+        """Some steps of a way that comes by a place of the path, mostly near its end; None if none
+        does. Enemies are elsewhere there, and pipes and platforms are where they are."""
+        found = [place for place in path.places if place.key in self._joined]
+        if not found:
+            return None
+        before = np.array([path.end - place.depth for place in found])
+        weights = np.exp(-before / NEAR) + FAR_CHANCE
+        place = found[random.choice(len(found), p=weights / weights.sum())]
+        ways = self._joined[place.key]
+        way, depth = ways[int(random.integers(len(ways)))]
+        return place, way[depth : depth + round(log_uniform(random, *ALONG))]
 
     def draw(self, path: Path, random: np.random.Generator) -> tuple[Place, list[int]] | None:
         """A detour from a place of the path, mostly near its end and mostly whole; None if there

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import partial
 from types import TracebackType
 from typing import NamedTuple
 
@@ -14,6 +16,10 @@ from warpzone.eval.policy import CPU_BATCH, cores, workers
 from warpzone.model.agent import Agent
 from warpzone.model.memory import State
 from warpzone.teach.places import Place
+
+#: Rough batches are filled up to a multiple of this: each size is a kernel to prepare, and smaller
+#: ones are hardly faster.
+ROUGH_STEP = 32
 
 
 class Decisions(NamedTuple):
@@ -29,15 +35,26 @@ class Decisions(NamedTuple):
 
 class Table:
     """Lanes that begin and go on at places. Decisions are those of an evaluation, to the bit:
-    batches are as large, and each core computes its own."""
+    batches are as large, and each core computes its own. Lanes that may be decided roughly have
+    them computed in bfloat16, in half of the time."""
 
-    def __init__(self, agent: Agent, lanes: int, height: int, width: int) -> None:
+    def __init__(
+        self, agent: Agent, lanes: int, height: int, width: int, *, rough: bool = False
+    ) -> None:
+        """rough: whether there are lanes that may be decided roughly."""
         self._agent = agent
+        self._rough = copy.deepcopy(agent) if rough else agent
+        if rough:
+            self._rough.encoder.bfloat16()
         self._stacks = np.zeros((lanes, agent.spec.stack, height, width), np.uint8)
         self._memory: State = agent.initial_state(lanes, device="cpu")
         self._previous = torch.zeros(lanes, dtype=torch.int64)
         self._starts = torch.ones(lanes, dtype=torch.bool)
-        self._workers = workers(cores())
+        self._cores = cores()
+        self._workers = workers(self._cores)
+
+    def __len__(self) -> int:
+        return len(self._stacks)
 
     def __enter__(self) -> Table:
         return self
@@ -58,11 +75,18 @@ class Table:
         for part, kept in zip(self._memory, place.memory or (), strict=False):
             part[lane] = kept
 
-    def decide(self, lanes: NDArray[np.int64]) -> Decisions:
-        """One decision for each of these lanes; their memory moves on."""
-        parts = [lanes[first : first + CPU_BATCH] for first in range(0, len(lanes), CPU_BATCH)]
-        encoded, logits, values = zip(*self._workers.map(self._act, parts), strict=True)
-        return Decisions(torch.cat(encoded), torch.cat(logits), torch.cat(values))
+    def decide(self, lanes: NDArray[np.int64], rough: NDArray[np.bool_] | None = None) -> Decisions:
+        """One decision for each of these lanes; their memory moves on. rough: those that may be
+        decided roughly (none)."""
+        rough = np.zeros(len(lanes), np.bool_) if rough is None else rough
+        exact, quick = np.flatnonzero(~rough), np.flatnonzero(rough)
+        batches = np.split(exact, range(CPU_BATCH, len(exact), CPU_BATCH))
+        jobs = [partial(self._act, lanes[rows]) for rows in batches if len(rows)]
+        shares = np.array_split(quick, self._cores if len(quick) > ROUGH_STEP else 1)
+        jobs += [partial(self._act_roughly, lanes[rows]) for rows in shares if len(rows)]
+        made = zip(*self._workers.map(lambda job: job(), jobs), strict=True)
+        back = torch.from_numpy(np.argsort(np.concatenate((exact, quick))))
+        return Decisions(*(torch.cat(parts)[back] for parts in made))
 
     def land(self, lanes: NDArray[np.int64], frames: NDArray[np.uint8], actions: Tensor) -> None:
         """These lanes have taken a step."""
@@ -76,16 +100,23 @@ class Table:
         """What is remembered in a lane."""
         return tuple(part[lane].clone() for part in self._memory)
 
-    @torch.no_grad()
     def _act(self, lanes: NDArray[np.int64]) -> Decisions:
+        return self._decide(self._agent, lanes, CPU_BATCH)
+
+    def _act_roughly(self, lanes: NDArray[np.int64]) -> Decisions:
+        with torch.autocast("cpu", torch.bfloat16):
+            return self._decide(self._rough, lanes, -(-len(lanes) // ROUGH_STEP) * ROUGH_STEP)
+
+    @torch.no_grad()
+    def _decide(self, agent: Agent, lanes: NDArray[np.int64], batch: int) -> Decisions:
         count = len(lanes)
-        filled = np.concatenate((lanes, lanes[:1].repeat(CPU_BATCH - count)))
+        filled = np.concatenate((lanes, lanes[:1].repeat(batch - count)))
         rows = torch.from_numpy(filled)
         # Channels last in memory, as in evaluations: another order may round differently.
         seen = np.ascontiguousarray(self._stacks[filled].transpose(0, 2, 3, 1))
-        encoded = self._agent.encode(torch.from_numpy(seen).permute(0, 3, 1, 2))
+        encoded = agent.encode(torch.from_numpy(seen).permute(0, 3, 1, 2))
         before = tuple(part[rows] for part in self._memory)
-        output = self._agent.act_on(encoded, self._previous[rows], before, self._starts[rows])
+        output = agent.act_on(encoded, self._previous[rows], before, self._starts[rows])
         for part, new in zip(self._memory, output.state, strict=True):
             part[rows[:count]] = new[:count]
         return Decisions(

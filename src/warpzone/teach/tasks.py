@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from warpzone.teach.lessons import Lesson, Step
 from warpzone.teach.places import Key, Paths, Place
@@ -17,6 +18,8 @@ from warpzone.teach.places import Key, Paths, Place
 GENTLE_TRIALS = 14
 #: How many times as many steps a pioneer gets.
 PATIENCE = 60
+#: A lesson is looked for that is cheaper than the first, for the length of so many.
+LESSONS_MORE = 6
 
 
 class Start(NamedTuple):
@@ -65,11 +68,13 @@ class Task:
 
     def most_steps(self, most: int, more: int) -> int:
         """Steps after which nothing more is tried: `most`, for pioneers many times as many. After
-        the flag was first reached so many more are enough, or as many as that took."""
+        the flag was first reached so many more are enough, or as many as that took, or as some
+        lessons have."""
         most *= PATIENCE if self.pioneer else 1
-        return (
-            min(most, self.steps_to_first + max(more, self.steps_to_first)) if self.found else most
-        )
+        if self.lesson is None:
+            return most
+        more = max(more, self.steps_to_first, LESSONS_MORE * self.lesson.length)
+        return min(most, self.steps_to_first + more)
 
     def begin_again(self) -> None:
         """Something new is known about its stage, which the next trials are to try."""
@@ -124,6 +129,11 @@ class Attempt:
     def depth(self) -> int:
         """Steps from the door."""
         return self.order.place.depth + len(self.steps)
+
+    def here(self, key: Key, state: bytes, memory: tuple[Tensor, ...]) -> Place:
+        """Where it is, as if it had begun there."""
+        previous = self.steps[-1].action
+        return Place(key, state, self.frames, memory, previous, self.lives)
 
     @property
     def on_detour(self) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 
-from warpzone.teach.places import Known, Place
+from warpzone.teach.places import Known, Place, log_uniform
 from warpzone.teach.tasks import GENTLE_TRIALS, Order, Task
 
 #: Whole ways of other start delays that are tried, after the gentle trials.
@@ -16,11 +15,13 @@ MOST_WAYS_TRIED = 4
 #: agent, so that less has to be shown.
 CUT_SHARE = 0.1
 CUT_SHARE_FOUND = 0.3
-#: Of the others, those with a detour that is known from elsewhere, and those in which
-#: the agent draws; the others press any buttons. Where something has been found, more of them are
-#: gentle: something nearer to the agent is looked for.
-KNOWN_SHARE = 0.35
-DRAWN_SHARE = 0.35
+#: Of the others, those with a detour that is known from elsewhere, those that go along a way from
+#: where it meets their path, and those in which the agent draws; the others press any buttons.
+#: Where something has been found, more of them are gentle: something nearer to the agent is looked
+#: for.
+KNOWN_SHARE = 0.3
+JOINED_SHARE = 0.1
+DRAWN_SHARE = 0.3
 DRAWN_SHARE_FOUND = 0.6
 #: Steps for which actions are drawn, short ones more often, and temperatures.
 DRAWN = (2, 60)
@@ -55,13 +56,16 @@ class Trials:
             return Order(task, task.door, way[: int(random.integers(1, len(way) + 1))])
         path = task.paths.draw(random)
         chance = random.random()
+        place = path.draw(random, task.paths.patient)
         if gentle or (task.found and chance < DRAWN_SHARE_FOUND):
-            return self._gentle(task, path.draw(random))
+            return self._gentle(task, place)
         if chance < KNOWN_SHARE and (taken := known.draw(path, random)):
             return Order(task, *taken)
+        if chance > 1.0 - JOINED_SHARE and (taken := known.join(path, random)):
+            return Order(task, *taken)
         if chance < KNOWN_SHARE + DRAWN_SHARE:
-            return self._gentle(task, path.draw(random))
-        return Order(task, path.draw(random), self._any_buttons())
+            return self._gentle(task, place)
+        return Order(task, place, self._any_buttons())
 
     def _gentle(self, task: Task, place: Place) -> Order:
         steps = self._length(*DRAWN)
@@ -76,4 +80,4 @@ class Trials:
         return actions[:length]
 
     def _length(self, shortest: int, longest: int) -> int:
-        return round(math.exp(self._random.uniform(math.log(shortest), math.log(longest))))
+        return round(log_uniform(self._random, shortest, longest))

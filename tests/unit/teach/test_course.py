@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -230,8 +231,14 @@ def test_games_of_each_round(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     told: list[str] = []
     path = run(world, tmp_path, 2, told, games=5)
     assert [len(set(starts)) for starts in played] == [5, 5]
-    assert all(start.stage == 0 and not start.drawn for starts in played for start in starts)
-    assert played[0] != played[1]
+    assert all(start.stage == 0 for starts in played for start in starts)
+    # Far from each other; after the first round half of them are drawn.
+    delays = [[start.start_delay for start in starts] for starts in played]
+    assert delays[0] != delays[1]
+    for one in delays:
+        assert all(24 <= later - sooner <= 25 for sooner, later in pairwise(one))
+        assert one[0] - one[-1] + 121 <= 25
+    assert [sum(start.drawn for start in starts) for starts in played] == [0, 2]
     # Their lessons are taken, of stages that are not taught as well; they say nothing about how
     # often stages are failed.
     assert sum(stage == 20 for stage, _, _ in world.fitted[1]) == 2

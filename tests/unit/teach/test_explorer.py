@@ -15,11 +15,12 @@ from warpzone.eval.cases import Case
 from warpzone.eval.eval_lanes import EvalLanes
 from warpzone.eval.evaluate import evaluate
 from warpzone.rom import native
-from warpzone.teach.explorer import MOST_FOUND, STANDING, Explorer
-from warpzone.teach.lessons import Lesson, cost, make_lesson
+from warpzone.teach import explorer
+from warpzone.teach.explorer import DEAR, MOST_FOUND, MOST_FOUND_DEAR, STANDING, Explorer
+from warpzone.teach.lessons import Lesson, Step, cost, make_lesson
 from warpzone.teach.places import Known, Path, Place
 from warpzone.teach.table import Decisions
-from warpzone.teach.tasks import PATIENCE, Attempt, Findings, Order, Start, Task
+from warpzone.teach.tasks import LESSONS_MORE, PATIENCE, Attempt, Findings, Order, Start, Task
 
 MEMORIES = ("gru", "gtrxl", "none")
 
@@ -51,7 +52,7 @@ def played(lesson: Lesson, config: Any) -> tuple[list[torch.Tensor], bool]:
     return seen, False
 
 
-def compare(lesson: Lesson, config: Any) -> bool:
+def compare(lesson: Lesson, config: Any, tolerance: float = 4e-3) -> bool:
     """Whether the flag is reached; what the lesson holds is what the network says about the
     pictures of that episode, one step after the other from its start on."""
     agent = make_agent(config)
@@ -64,7 +65,9 @@ def compare(lesson: Lesson, config: Any) -> bool:
                 obs[None], torch.tensor([previous]), state, torch.tensor([step == 0])
             )
         state, previous = output.state, int(lesson.actions[step])
-        torch.testing.assert_close(lesson.encoded[step].float(), encoded[0], atol=4e-3, rtol=4e-3)
+        torch.testing.assert_close(
+            lesson.encoded[step].float(), encoded[0], atol=tolerance, rtol=tolerance
+        )
         torch.testing.assert_close(
             lesson.logits[step].float(), output.logits[0], atol=1e-2, rtol=1e-2
         )
@@ -87,9 +90,22 @@ def test_lessons_lead_from_their_door_to_the_flag(memory: str) -> None:
         assert compare(lesson, config_of(memory))
 
 
+@pytest.mark.parametrize("rough", [True, False])
+def test_what_rough_trials_find_is_told_as_the_agent_sees_it(
+    monkeypatch: pytest.MonkeyPatch, rough: bool
+) -> None:
+    """Trials in bfloat16 lead to lessons with what single precision sees and thinks."""
+    monkeypatch.setattr(explorer, "has_bfloat16", lambda: rough)
+    found = new(seed=6).explore(STARTS[:1], 600, 3_000_000)
+    (lesson,) = found.lessons
+    assert not lesson.alone
+    assert compare(lesson, config_of(), tolerance=1e-3)
+
+
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_trials_go_on_where_their_place_was(memory: str) -> None:
+def test_trials_go_on_where_their_place_was(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames, memory and the action before are those of the path, whatever lane is loaded."""
+    monkeypatch.setattr(explorer, "has_bfloat16", lambda: False)
     looking, ended = new(memory), list[Lesson]()
     judge = looking._failed
 
@@ -198,6 +214,18 @@ def test_the_lesson_is_the_one_that_is_nearest_to_the_agent() -> None:
     assert sorted(map(len, known[STAGE].ways(0))) == [4, 6]
 
 
+def test_a_cheaper_lesson_is_looked_for_longer_where_it_is_dear() -> None:
+    looking, one = new(known={STAGE: Known()}), task()
+    clear(looking, one, 500)
+    assert one.cost > DEAR
+    for _ in range(MOST_FOUND):
+        clear(looking, one, 501)
+    assert not one.over
+    for _ in range(MOST_FOUND_DEAR - MOST_FOUND - 1):
+        clear(looking, one, 501)
+    assert one.over
+
+
 def test_where_the_agent_succeeds_alone_nothing_is_tried() -> None:
     known = {STAGE: Known()}
     looking, one = new(known=known), task()
@@ -214,7 +242,7 @@ def test_where_the_agent_succeeds_alone_nothing_is_tried() -> None:
 def test_a_task_is_over_some_steps_after_the_first_flag() -> None:
     one = task()
     assert one.most_steps(6_000, 1_500) == 6_000
-    one.found, one.steps_to_first = 1, 1_000
+    one.lesson, one.steps_to_first = of_length(10), 1_000
     assert one.most_steps(6_000, 1_500) == 2_500
     one.steps_to_first = 2_000
     assert one.most_steps(6_000, 1_500) == 4_000
@@ -222,8 +250,17 @@ def test_a_task_is_over_some_steps_after_the_first_flag() -> None:
     assert one.most_steps(6_000, 1_500) == 6_000
     one.pioneer = True
     assert one.most_steps(6_000, 1_500) == 11_000
-    one.found = 0
+    # An episode of a long stage takes as much as five of a short one.
+    one.steps_to_first, one.lesson = 1_000, of_length(500)
+    assert one.most_steps(6_000, 1_500) == 1_000 + LESSONS_MORE * 500
+    one.lesson = None
     assert one.most_steps(6_000, 1_500) == 6_000 * PATIENCE
+
+
+def of_length(steps: int) -> Lesson:
+    """A lesson of so many steps."""
+    row = np.zeros(2, np.float16)
+    return make_lesson(STAGE, 0, [Step(row, 1, False, row, 0.0)] * steps)
 
 
 def failed(looking: Explorer, one: Task, stale: int) -> Path:

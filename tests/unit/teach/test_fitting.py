@@ -7,6 +7,7 @@ import pytest
 import torch
 from tiny_runs import make_agent, tiny
 
+from warpzone.model import cpu
 from warpzone.model.agent import Agent
 from warpzone.run.packing import pack, unpack
 from warpzone.teach import fitting
@@ -163,9 +164,9 @@ def test_who_does_not_say_has_no_bfloat16(monkeypatch: pytest.MonkeyPatch) -> No
     """Versions of PyTorch from 2.6 on are taken; not all of them can be asked."""
     for there, wanted in (({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({}, False)):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda there=there: there, raising=False)
-        assert fitting.has_bfloat16() is wanted
+        assert cpu.has_bfloat16() is wanted
     monkeypatch.delattr(torch.cpu, "get_capabilities")
-    assert fitting.has_bfloat16() is False
+    assert cpu.has_bfloat16() is False
 
 
 def test_blocks_are_drawn_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ def test_what_comes_next(
     assert [(task.start.stage, task.leads_on) for task in looking._tasks] == tasks
     assert all(task.start.start_delay == DELAY for task in looking._tasks)
     assert all(task.door is HERE for task in looking._tasks)
-    assert list(looking._waiting) == looking._tasks
+    assert list(looking._turns.waiting) == looking._tasks
     assert looking.won == won
     assert all(task.start.stage in looking._known for task in looking._tasks)
 

@@ -6,10 +6,10 @@ import pytest
 from explorers import STAGE, STARTS, clear, new, task
 
 from warpzone.collect.search import Way
-from warpzone.teach import explorer, searching
-from warpzone.teach.explorer import PIONEERS
+from warpzone.teach import searching, turns
 from warpzone.teach.places import Known, Path
 from warpzone.teach.tasks import GENTLE_TRIALS, PATIENCE, Attempt, Order, Start, Task
+from warpzone.teach.turns import PIONEERS
 
 
 def test_pioneers_go_first_where_nothing_is_known() -> None:
@@ -21,10 +21,10 @@ def test_pioneers_go_first_where_nothing_is_known() -> None:
     for one in (*tasks, other):
         one.begun = True
         one.paths.add(Path([one.door], 1, 0))
-    looking._waiting.extend((*tasks, other))
+    looking._turns.waiting.extend((*tasks, other))
 
     def tried(count: int) -> set[Task]:
-        orders = [looking._next(100) for _ in range(count)]
+        orders = [looking._turns.next(100) for _ in range(count)]
         return {order.task for order in orders if order is not None}
 
     assert tried(20) == {*tasks[:PIONEERS], other}
@@ -54,9 +54,9 @@ def test_pioneers_where_little_is_known() -> None:
     # known.
     for index in (0, 1, 2, 8, 9):
         clear(looking, tasks[index], 1)
-    looking._send_pioneers(tasks)
+    looking._turns.send_pioneers(tasks)
     sent = tasks[3 : 3 + PIONEERS]
-    assert list(looking._waiting) == sent
+    assert list(looking._turns.waiting) == sent
     assert [one for one in tasks if one.pioneer] == sent
     for one in sent:
         assert (one.begun, one.steps) == (False, 0)
@@ -65,17 +65,17 @@ def test_pioneers_where_little_is_known() -> None:
         one.paths.add(Path([one.door], 1, 0))
         one.steps = 100 * PATIENCE - 1
     # What is known is from others, and ends nothing.
-    assert {order.task for _ in range(20) if (order := looking._next(100))} == set(sent)
+    assert {order.task for _ in range(20) if (order := looking._turns.next(100))} == set(sent)
     # What is left after them gets the steps of others.
-    looking._waiting.clear()
-    looking._begin_again(tasks)
-    assert list(looking._waiting) == [*tasks[3:8], tasks[10]]
+    looking._turns.waiting.clear()
+    looking._turns.begin_again(tasks)
+    assert list(looking._turns.waiting) == [*tasks[3:8], tasks[10]]
     assert not any(one.pioneer for one in tasks)
 
 
 def test_those_that_waited_for_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """And begin again when a search has found a way."""
-    monkeypatch.setattr(explorer, "PIONEERS", 1)
+    monkeypatch.setattr(turns, "PIONEERS", 1)
     monkeypatch.setattr("warpzone.teach.tasks.PATIENCE", 1)
     looking = new()
     found = looking.explore(STARTS[::2], 1_000)
@@ -88,23 +88,29 @@ def test_those_that_waited_for_nothing_are_closed(monkeypatch: pytest.MonkeyPatc
 
 
 def test_so_many_tasks_are_worked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explorer, "ACTIVE", 2)
-    looking = new()
+    monkeypatch.setattr(turns, "ACTIVE", 2)
+    looking = new(known={STAGE: Known()})
+    looking._known[STAGE].add_way(0, [1])
     tasks = [task(delay) for delay in range(4)]
-    looking._waiting.extend(tasks)
-    orders = [looking._next(100) for _ in range(3)]
-    assert [order and order.task for order in orders] == [*tasks[:2], None]
+    looking._turns.waiting.extend(tasks)
+    # First the agent plays all of them alone.
+    orders = [looking._turns.next(100) for _ in range(5)]
+    assert [order and order.task for order in orders] == [*tasks, None]
     assert all(order is None or order.alone for order in orders)
+    for one in tasks:
+        one.paths.add(Path([one.door], 1, 0))
+
+    def tried() -> set[Task]:
+        orders = [looking._turns.next(100) for _ in range(20)]
+        assert not any(order is None or order.alone for order in orders)
+        return {order.task for order in orders if order is not None}
+
+    assert tried() == set(tasks[:2])
     tasks[0].over = True
-    order = looking._next(100)
-    assert order is not None
-    assert order.task is tasks[2]
+    assert tried() == set(tasks[1:3])
     # Nothing more begins of what has taken too long; what is under way goes on.
     tasks[1].steps = 100
-    tasks[1].paths.add(Path([tasks[1].door], 1, 0))
-    order = looking._next(100)
-    assert order is not None
-    assert order.task is tasks[3]
+    assert tried() == set(tasks[2:])
     assert not tasks[1].over
     looking._failed(Attempt(Order(tasks[1], tasks[1].door, alone=True), ()))
     assert not tasks[1].paths.kept
@@ -131,12 +137,12 @@ def test_a_search_is_for_stages_of_which_nothing_is_known(monkeypatch: pytest.Mo
     delays = {STAGE: (5, 5), STAGE + 2: (9, 9)}
     assert asked == [(stage, delay, 1_000) for stage, delay in delays.items()]
     # Those for which there is something new to try have their steps again.
-    looking._begin_again(tasks)
-    assert list(looking._waiting) == [*tasks[:2], tasks[3], *tasks[5:7]]
-    assert not any(one.begun or one.steps for one in looking._waiting)
+    looking._turns.begin_again(tasks)
+    assert list(looking._turns.waiting) == [*tasks[:2], tasks[3], *tasks[5:7]]
+    assert not any(one.begun or one.steps for one in looking._turns.waiting)
     assert tasks[4].begun
     tasks[0].paths.add(Path([tasks[0].door], 1, 0))
-    order = looking._trials.draw(tasks[0])
+    order = looking._turns.trials.draw(tasks[0])
     assert (order.place, order.forced) == (tasks[0].door, [1, 2, 3])
     assert tasks[0].trials == GENTLE_TRIALS + 1
 

@@ -53,6 +53,18 @@ def test_trials_begin_shortly_before_the_end() -> None:
     assert (back > 200).mean() == pytest.approx(0.1, abs=0.02)
 
 
+def test_a_patient_trial_may_begin_far_before_the_end() -> None:
+    """In a maze the wrong turn lies there."""
+    path, random = row(400), np.random.default_rng(0)
+    back = {
+        patient: np.array([path.end - path.draw(random, patient).depth for _ in range(4_000)])
+        for patient in (False, True)
+    }
+    far = {patient: ((found > 150) & (found < 400)).mean() for patient, found in back.items()}
+    assert far[True] > 1.5 * far[False]
+    assert np.median(back[True]) < 100
+
+
 def test_a_path_that_is_hardly_begun_is_tried_from_its_door() -> None:
     path = Path([place(0)], 3, 0)
     assert path.draw(np.random.default_rng(0)).key == (0,)
@@ -169,6 +181,41 @@ def test_known_detours_are_taken_near_the_end() -> None:
     taken = [known.draw(path, random) for _ in range(400)]
     late = sum(one is not None and one[0] is path.places[1] for one in taken)
     assert late > 370
+
+
+def test_ways_are_gone_along_from_where_they_meet_a_path() -> None:
+    """From any place that the way came by, with the steps that it took from there."""
+    known, door = Known(), place(0)
+    before = place(1, door, (step(5), step(6)))
+    last = place(4, before, (step(1), step(2), step(3)))
+    known.add(7, before, (step(1), step(2), step(3), step(8)), [last])
+    random = np.random.default_rng(0)
+    here = place(4, door, (step(9),) * 30)
+    taken = [known.join(Path([here], 40, 0), random) for _ in range(50)]
+    assert all(one is not None and one[0] is here and one[1] == [8] for one in taken)
+    there = place(1, door, (step(9),) * 30)
+    parts = {tuple(one[1]) for _ in range(200) if (one := known.join(Path([there], 40, 0), random))}
+    assert parts == {(1, 2, 3, 8)}
+    assert known.join(Path([place(9)], 40, 0), random) is None
+
+
+def test_parts_of_ways_have_any_length() -> None:
+    known, door = Known(), place(0)
+    known.add(7, door, (step(1),) * 500)
+    random, path = np.random.default_rng(0), Path([door], 40, 0)
+    lengths = [len(one[1]) for _ in range(2_000) if (one := known.join(path, random))]
+    assert (min(lengths), max(lengths)) == places.ALONG
+    assert np.median(lengths) == pytest.approx(np.sqrt(np.prod(places.ALONG)), rel=0.1)
+
+
+def test_only_the_newest_ways_of_a_place_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "MOST_JOINED", 2)
+    known, door = Known(), place(0)
+    for action in (1, 2, 3):
+        known.add(0, door, [step(action)] * 9)
+    random, path = np.random.default_rng(0), Path([door], 5, 0)
+    taken = {one[1][0] for _ in range(50) if (one := known.join(path, random))}
+    assert taken == {2, 3}
 
 
 def test_the_newest_way_comes_first_then_those_of_similar_start_delays() -> None:

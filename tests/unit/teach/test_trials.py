@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from warpzone.teach.lessons import Step
-from warpzone.teach.places import Known, Path, Place
+from warpzone.teach.places import ALONG, Known, Path, Place
 from warpzone.teach.tasks import GENTLE_TRIALS, Attempt, Order, Start, Task
 from warpzone.teach.trials import (
     CUT_SHARE_FOUND,
     DETOUR,
     DRAWN,
+    DRAWN_SHARE,
+    DRAWN_SHARE_FOUND,
+    JOINED_SHARE,
+    KNOWN_SHARE,
     MOST_WAYS_TRIED,
     TEMPERATURES,
     Trials,
@@ -73,14 +77,15 @@ def test_shares_of_trials() -> None:
     known.add(0, DOOR, DETOURED)
     one = task(GENTLE_TRIALS)
     one.ways_tried = MOST_WAYS_TRIED
-    others = {"known": 0.35, "drawn": 0.35, "buttons": 0.3}
-    # The only way is the detour itself, from the door: what is cut looks like what is known.
+    others = {"known": KNOWN_SHARE + JOINED_SHARE, "drawn": DRAWN_SHARE, "buttons": 0.3}
+    # The only way is the detour itself, from the door: what is cut, and what goes along it, looks
+    # like what is known.
     cut = {name: 0.9 * share for name, share in others.items()}
     cut["known"] += 0.1
     assert shares(one, known) == pytest.approx(cut, abs=0.04)
-    assert shares(one, Known())["drawn"] == pytest.approx(0.7, abs=0.04)
+    assert shares(one, Known())["drawn"] == pytest.approx(KNOWN_SHARE + DRAWN_SHARE, abs=0.04)
     found = task(GENTLE_TRIALS, found=1)
-    assert shares(found, known)["drawn"] == pytest.approx(0.7 * 0.7, abs=0.04)
+    assert shares(found, known)["drawn"] == pytest.approx(0.7 * DRAWN_SHARE_FOUND, abs=0.04)
 
 
 def test_parts_of_ways_are_tried() -> None:
@@ -94,6 +99,24 @@ def test_parts_of_ways_are_tried() -> None:
     cut = [order.forced for order in orders if order.place is DOOR and set(order.forced) == {4}]
     assert {len(part) for part in cut} >= set(range(1, max(map(len, whole)) + 1))
     assert len(cut) / len(orders) == pytest.approx(CUT_SHARE_FOUND, abs=0.04)
+
+
+def test_ways_are_joined_where_they_meet_a_path() -> None:
+    known = Known()
+    met = Place((1,), b"", (), None, 0)
+    met.come_from(DOOR, [Step(NONE, 1, False, NONE, 0.0)] * 6, 0)
+    known.add(0, met, [Step(NONE, 2, False, NONE, 0.0)] * 300)
+    one, trials = task(GENTLE_TRIALS), Trials(5, {7: known}, np.random.default_rng(0))
+    one.ways_tried = MOST_WAYS_TRIED
+    elsewhere = Place((1,), b"", (), None, 0)
+    elsewhere.come_from(DOOR, [Step(NONE, 4, False, NONE, 0.0)] * 9, 0)
+    one.paths.kept = [Path([elsewhere], 10, 0)]
+    orders = [trials.draw(one) for _ in range(3_000)]
+    joined = [order for order in orders if set(order.forced) == {2} and order.place is elsewhere]
+    along = [len(order.forced) for order in joined]
+    # Trials with any buttons hold one of them for a few steps only.
+    assert sum(length > 14 for length in along) / len(orders) > 0.6 * 0.9 * JOINED_SHARE
+    assert 0.9 * ALONG[1] < max(along) <= ALONG[1]
 
 
 def test_lengths_and_temperatures() -> None:

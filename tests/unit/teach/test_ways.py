@@ -1,0 +1,95 @@
+"""What courses found, for later ones."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_runs import tiny
+
+from warpzone.run.folder import RunFolder
+from warpzone.run.names import WAYS
+from warpzone.teach.lessons import Lesson, Step, make_lesson
+from warpzone.teach.ways import read_ways, write_ways
+
+FIRST, SECOND = 3, 31
+
+
+def lesson(stage: int, delay: int, actions: list[int], shown: bool = True, **memory: Any) -> Lesson:
+    row = np.zeros(2, np.float16)
+    return make_lesson(
+        stage, delay, [Step(row, action, shown, row, 0.0) for action in actions], **memory
+    )
+
+
+def course(folder: Path, lessons: list[Lesson], **changes: Any) -> Path:
+    """The folder of a course that has found these."""
+    config = tiny(runs_dir=str(folder), run_name="course", **changes)
+    run = RunFolder.create(config)
+    try:
+        run.write_config(config)
+        write_ways(run, lessons)
+    finally:
+        run.close()
+    return run.path
+
+
+def test_what_was_written_is_known(tmp_path: Path) -> None:
+    found = [
+        lesson(FIRST, 7, [1, 2, 3]),
+        lesson(FIRST, 120, [4]),
+        lesson(SECOND, 0, [0, 0]),
+        # The agent does this alone, and that begins in the middle of a game.
+        lesson(FIRST, 8, [5], shown=False),
+        lesson(FIRST, 9, [6], memory=(torch.zeros(2),)),
+    ]
+    path = course(tmp_path, found)
+    known = read_ways(path, tiny(), [FIRST, 5], 7)
+    assert known.keys() == {FIRST}
+    assert known[FIRST].ways(0) == [[4], [1, 2, 3]]
+    assert read_ways(path, tiny(), [SECOND], 7)[SECOND].ways(0) == [[0, 0]]
+
+
+GOOD = {"stage": "1-4", "start_delay": 3, "actions": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stage": 3},
+        {"start_delay": 121},
+        {"start_delay": -1},
+        {"start_delay": True},
+        {"start_delay": None},
+        {"actions": []},
+        {"actions": [7]},
+        {"actions": [-1]},
+        {"actions": [1.0]},
+        {"actions": "11"},
+        {"actions": [1] * 100_000},
+    ],
+)
+def test_rows_that_are_no_ways_are_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    path = course(tmp_path, [])
+    (path / WAYS).write_text(json.dumps(GOOD) + "\n")
+    assert read_ways(path, tiny(), [FIRST], 7)[FIRST].ways(0) == [[1, 2]]
+    (path / WAYS).write_text(json.dumps(GOOD) + "\n" + json.dumps({**GOOD, **change}) + "\n")
+    with pytest.raises(ValueError, match="has a row that is no way"):
+        read_ways(path, tiny(), [FIRST], 7)
+
+
+@pytest.mark.parametrize("change", [{"frame_skip": 2}, {"actions": "right"}, {"rom": "world"}])
+def test_ways_of_another_game_are_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    path = course(tmp_path, [lesson(FIRST, 7, [1])])
+    (name,) = change
+    with pytest.raises(ValueError, match=f"of another game: its {name} differs"):
+        read_ways(path, tiny(**change), [FIRST], 7)
+
+
+def test_runs_without_ways_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has no ways of a course"):
+        read_ways(course(tmp_path, []), tiny(), [FIRST], 7)
+    with pytest.raises((ValueError, OSError)):
+        read_ways(tmp_path / "nothing", tiny(), [FIRST], 7)
