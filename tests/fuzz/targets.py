@@ -74,7 +74,7 @@ Target = Callable[[Mutator, Path], None]
 TARGETS: dict[str, Target] = {}
 #: Inputs of a target that take as long as one of a whole run's folder, where that is more than one.
 CHEAP = {"sidecar": 8, "checkpoint": 2, "agent": 2, "resume": 2, "pulled": 30, "preset": 24}
-CHEAP |= {"space": 10, "ways": 10, "search": 6, "diagnostics": 14, "script": 35, "wheel": 15}
+CHEAP |= {"space": 10, "ways": 4, "search": 6, "diagnostics": 14, "script": 35, "wheel": 15}
 CHEAP |= {"movie": 150, "message": 150}
 #: Targets that put their folder in order themselves; for all others it has no file.
 KEEPING: set[str] = set()

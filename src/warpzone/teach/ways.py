@@ -48,7 +48,8 @@ def read_ways(
     if not rows:
         raise ValueError(f"{run} has no ways of a course")
     for name in SAME:
-        if recorded.get(name) != getattr(config, name):
+        # Without a ROM's name it is the European one.
+        if (recorded.get(name) or "eu") != (getattr(config, name) or "eu"):
             raise ValueError(f"the ways of {run} are of another game: its {name} differs")
     wanted = {stage_name(stage): stage for stage in stages}
     known: dict[int, Known] = {}

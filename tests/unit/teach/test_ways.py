@@ -9,12 +9,19 @@ import pytest
 import torch
 from tiny_runs import tiny
 
+from warpzone import rom
+from warpzone.env.infos import COLUMN
+from warpzone.env.stages import parse_stages
+from warpzone.eval.cases import Case
+from warpzone.eval.eval_lanes import EvalLanes
+from warpzone.rom import native
 from warpzone.run.folder import RunFolder
-from warpzone.run.names import WAYS
+from warpzone.run.names import CONFIG, WAYS
 from warpzone.teach.lessons import Lesson, Step, make_lesson
 from warpzone.teach.ways import read_ways, write_ways
 
 FIRST, SECOND = 3, 31
+WAYS_KEPT = Path(__file__).parents[3] / "benchmarks" / "ways"
 
 
 def lesson(stage: int, delay: int, actions: list[int], shown: bool = True, **memory: Any) -> Lesson:
@@ -86,6 +93,35 @@ def test_ways_of_another_game_are_refused(change: dict[str, Any], tmp_path: Path
     (name,) = change
     with pytest.raises(ValueError, match=f"of another game: its {name} differs"):
         read_ways(path, tiny(**change), [FIRST], 7)
+
+
+def test_the_european_game_is_the_usual_one(tmp_path: Path) -> None:
+    path = course(tmp_path, [lesson(FIRST, 7, [1])])
+    assert read_ways(path, tiny(rom="eu"), [FIRST], 7)[FIRST].ways(0) == [[1]]
+
+
+def test_the_ways_of_the_benchmarks_lead_to_the_flag() -> None:
+    """With the last of their steps, from the start delay that they say."""
+    rows = [json.loads(line) for line in (WAYS_KEPT / WAYS).read_text().splitlines()]
+    assert sum(row["stage"] == "8-4" for row in rows) > 40
+    config = json.loads((WAYS_KEPT / CONFIG).read_text())
+    image = rom.find(config["rom"])
+    cases = [Case(parse_stages(row["stage"])[0], "argmax", row["start_delay"]) for row in rows]
+    lanes = EvalLanes(tiny(**config), image, native.load(image), cases, stagnation_limit=0)
+    left = {lane: row["actions"] for lane, row in enumerate(rows)}
+    try:
+        for step in range(max(map(len, left.values()))):
+            playing = np.array(sorted(left))
+            landing = lanes.step(np.array([left[lane][step] for lane in playing]), playing)
+            ended = landing.terminated | landing.truncated
+            for index, lane in enumerate(playing.tolist()):
+                assert ended[index] == (step + 1 == len(left[lane])), rows[lane]["start_delay"]
+                if ended[index]:
+                    assert landing.info[index, COLUMN["flag_get"]]
+                    del left[lane]
+    finally:
+        lanes.close()
+    assert not left
 
 
 def test_runs_without_ways_are_refused(tmp_path: Path) -> None:
