@@ -139,8 +139,8 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--keep takes some of the stages that are taught, and is {args.keep}")
     known = None
     if args.ways is not None:
-        run = named_run(args.ways, args.runs_dir)
-        known = read_ways(run, found.config, stages, found.agent.spec.actions)
+        earlier = named_run(args.ways, args.runs_dir)
+        known = read_ways(earlier, found.config, stages, found.agent.spec.actions)
     plan = Plan(
         stages=stages,
         keep=keep,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from warpzone.eval.policy import CPU_BATCH, cores, workers
 from warpzone.model.agent import Agent
@@ -44,8 +44,10 @@ class Table:
         """rough: whether there are lanes that may be decided roughly."""
         self._agent = agent
         self._rough = copy.deepcopy(agent) if rough else agent
-        if rough:
-            self._rough.encoder.bfloat16()
+        for layer in self._rough.encoder.modules() if rough else ():
+            # Converted once, not with every batch; norms and the like stay in single precision.
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                layer.bfloat16()
         self._stacks = np.zeros((lanes, agent.spec.stack, height, width), np.uint8)
         self._memory: State = agent.initial_state(lanes, device="cpu")
         self._previous = torch.zeros(lanes, dtype=torch.int64)

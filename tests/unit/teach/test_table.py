@@ -5,6 +5,7 @@ import pytest
 import torch
 from explorers import config_of
 from tiny_runs import make_agent
+from torch import nn
 
 from warpzone.model.agent import Agent
 from warpzone.teach.places import Place
@@ -61,8 +62,11 @@ def test_rough_decisions_are_near_and_others_are_exact(memory: str) -> None:
     torch.testing.assert_close(all_rough, before, rtol=0.05, atol=0.05)
 
 
-def test_the_agent_stays_in_single_precision() -> None:
-    agent = make_agent(config_of())
+@pytest.mark.parametrize("encoder", ["nature", "impala"])
+def test_the_agent_stays_in_single_precision(encoder: str) -> None:
+    agent = make_agent(config_of(encoder=encoder))
+    # Encoders of one's own may have norms, which take no two types at once.
+    agent.encoder = nn.Sequential(agent.encoder, nn.LayerNorm(agent.spec.scaled_features))
     with table(agent, rough=True) as one:
         one.decide(np.arange(LANES), np.ones(LANES, np.bool_))
     assert {parameter.dtype for parameter in agent.parameters()} == {torch.float32}
