@@ -23,7 +23,7 @@ def test_no_input_is_more_than_one_sentence() -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     ran = dict(re.findall(r"^(\w+): ([\d,]+) inputs in .* 0 failed$", done.stdout, re.MULTILINE))
     listed = re.findall(r"^(\w+): ", fuzz("--dry-run").stdout, re.MULTILINE)
-    assert len(listed) == 15
+    assert len(listed) == 16
     assert list(ran) == listed
     assert {"run_folder": "1,300", "report": "1,300", "movie": "195,000"}.items() <= ran.items()
 
