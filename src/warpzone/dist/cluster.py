@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 
 from warpzone.config import ConfigError
+from warpzone.dist.ray_folder import ray_folder
 
 #: What Ray reads when it is imported: no usage statistics, workers that get as much of the machine
 #: as any other process, and nothing that listens beyond the loopback address, which is what the
@@ -98,14 +97,12 @@ def _gpus_here() -> int:
 def _own(cpus: int, gpus: int, store: int) -> Iterator[None]:
     import ray
 
-    # The path of a socket has at most 107 characters, so it is not in the run's folder.
-    place = tempfile.mkdtemp(prefix="wz-ray-")
-    try:
-        start_here(place, cpus=cpus, gpus=gpus, store=store)
-        yield
-    finally:
-        ray.shutdown()
-        shutil.rmtree(place, ignore_errors=True)
+    with ray_folder() as place:
+        try:
+            start_here(place, cpus=cpus, gpus=gpus, store=store)
+            yield
+        finally:
+            ray.shutdown()
 
 
 def start_here(place: str, *, cpus: int, gpus: int, store: int) -> None:

@@ -77,7 +77,10 @@ def wait_for(folder: Path, timeout: timedelta) -> None:
         except FileNotFoundError:
             if time.monotonic() > ends:
                 seconds = timeout.total_seconds()
-                raise OSError(f"rank 0 has not made {folder} in {seconds:.0f} s.") from None
+                raise OSError(
+                    f"rank 0 has not made {folder} in {seconds:.0f} s; all tasks need the same "
+                    "TMPDIR."
+                ) from None
             time.sleep(EVERY)
     private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
     if not private or found.st_uid != os.getuid():

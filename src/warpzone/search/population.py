@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import signal
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 from warpzone.config import ConfigError
 from warpzone.dist import cluster
 from warpzone.dist.cluster import start_here
+from warpzone.dist.ray_folder import ray_folder
 from warpzone.run.lock import LOCK
 from warpzone.run.matching import NETWORK
 from warpzone.search.parameter import Parameter
@@ -133,9 +133,6 @@ def _ray(order: PopulationOrder) -> Iterator[None]:
     the exit code is then that of the signal."""
     import ray
 
-    # The path of a socket has at most 107 characters, so it is not in the population's folder.
-    place = tempfile.mkdtemp(prefix="wz-ray-")
-
     signum = 0
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -143,23 +140,23 @@ def _ray(order: PopulationOrder) -> Iterator[None]:
         signum = number
         raise KeyboardInterrupt
 
-    caught = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in caught}
-    try:
-        start_here(place, cpus=order.workers, gpus=_gpus(order), store=STORE)
-        for number in caught:
-            # Ray has set its own, which writes stacks and ends with the signal's bare number.
-            signal.signal(number, stop)
-        yield
-    except KeyboardInterrupt as error:
-        if not signum:
-            raise
-        raise SystemExit(128 + signum) from error
-    finally:
-        ray.shutdown()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        shutil.rmtree(place, ignore_errors=True)
+    with ray_folder() as place:
+        caught = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.signal(number, stop) for number in caught}
+        try:
+            start_here(place, cpus=order.workers, gpus=_gpus(order), store=STORE)
+            for number in caught:
+                # Ray has set its own, which writes stacks and ends with the signal's bare number.
+                signal.signal(number, stop)
+            yield
+        except KeyboardInterrupt as error:
+            if not signum:
+                raise
+            raise SystemExit(128 + signum) from error
+        finally:
+            ray.shutdown()
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def _gpus(order: PopulationOrder) -> int:
