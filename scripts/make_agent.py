@@ -35,9 +35,10 @@ from warpzone.run.files import write_atomically, write_text
 from warpzone.run.names import BEST, CONFIG, WEIGHTS
 from warpzone.run.packing import pack, summary
 from warpzone.run.safe import plain_name, read_header
-from warpzone.run.shipped import AGENTS
 from warpzone.run.versions import read_sessions
 
+#: Of this repository, not of the package that is installed.
+AGENTS = Path(__file__).parents[1] / "src" / "warpzone" / "agents"
 #: What is multiplied by --sharpen.
 POLICY = "heads.policy."
 
@@ -117,7 +118,9 @@ def main() -> int:
         help="of the run whose weights it began with",
     )
     parser.add_argument("--note", action="append", default=[], help="a sentence for the card")
-    parser.add_argument("--out", type=Path, default=AGENTS)
+    parser.add_argument(
+        "--out", type=Path, default=AGENTS, help="a folder (src/warpzone/agents of this repository)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be made, and stop")
     args = parser.parse_args()
 

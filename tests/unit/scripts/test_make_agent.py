@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import make_agent
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -108,6 +109,15 @@ def test_evaluations_of_others_are_refused(
     file.write_text(json.dumps(evaluation({"1-1": "1"}, **changes)))
     with pytest.raises(RuntimeError, match=sentence):
         make(monkeypatch, run, tmp_path / "agents", "--evals", str(file))
+
+
+def test_agents_go_into_the_repository_and_not_into_what_is_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["make_agent.py", "runs/x", "--name", "x", "--dry-run"])
+    assert make_agent.main() == 0
+    folder = Path(__file__).parents[3] / "src" / "warpzone" / "agents"
+    assert f" in {folder} of " in capsys.readouterr().out
 
 
 def test_pages_say_what_was_measured() -> None:
