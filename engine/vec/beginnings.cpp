@@ -45,10 +45,10 @@ const RestartPoint<C>* Beginnings<C>::draw_point(int stage, Rng& rng) const {
   const double wanted = own ? stage_shares[static_cast<size_t>(stage)] : share;
   if (wanted <= 0 || points.empty() || !rng.chance(wanted)) return nullptr;
   const auto weight = [&](size_t i) {
-    return points[i]->episode.start_stage == stage ? points[i]->weight : 0.0;
+    return points[i].stage == stage ? points[i].weight : 0.0;
   };
   const size_t drawn = draw_weighted(points.size(), weight, rng);
-  return drawn < points.size() ? points[drawn].get() : nullptr;
+  return drawn < points.size() ? points[drawn].point.get() : nullptr;
 }
 
 void check_stage_shares(const std::vector<double>& shares) {

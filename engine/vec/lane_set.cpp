@@ -91,7 +91,6 @@ class LanesOn final : public LaneSet {
     }
     auto point = std::make_unique<RestartPoint<C>>();
     point->id = id;
-    point->weight = weight;
     point->history.resize(stack_bytes_);
     point->script = std::move(script);
     Lane<C> lane;
@@ -104,23 +103,22 @@ class LanesOn final : public LaneSet {
     point->episode = lane.episode;
     remove_restart(id);
     // In the order of ids: what is drawn must not depend on the order in which they came.
-    auto& points = context_.beginnings.points;
-    const auto behind = std::find_if(points.begin(), points.end(),
-                                     [id](const auto& other) { return other->id > id; });
-    points.insert(behind, std::move(point));
+    const int32_t stage = point->episode.start_stage;
+    context_.beginnings.points.insert(context_.beginnings.find(id),
+                                      {id, stage, weight, std::move(point)});
   }
   bool weigh_restart(int32_t id, double weight) override {
     check_weight(weight);
-    for (const auto& point : context_.beginnings.points) {
-      if (point->id != id) continue;
-      point->weight = weight;
-      return true;
-    }
-    return false;
+    const auto found = context_.beginnings.find(id);
+    if (found == context_.beginnings.points.end() || found->id != id) return false;
+    found->weight = weight;
+    return true;
   }
   bool remove_restart(int32_t id) override {
-    return std::erase_if(context_.beginnings.points,
-                         [id](const auto& point) { return point->id == id; }) > 0;
+    const auto found = context_.beginnings.find(id);
+    if (found == context_.beginnings.points.end() || found->id != id) return false;
+    context_.beginnings.points.erase(found);
+    return true;
   }
   void set_restart_share(double share) override {
     if (!(share >= 0 && share <= 1)) {
@@ -159,8 +157,8 @@ class LanesOn final : public LaneSet {
     size_t bytes = lanes_.capacity() * sizeof(Lane<C>) + history_.capacity() +
                    scratch_.size() * sizeof(Scratch);
     for (const Lane<C>& lane : lanes_) bytes += lane.stages.capacity();
-    for (const auto& point : context_.beginnings.points) {
-      bytes += sizeof *point + point->history.capacity();
+    for (const auto& one : context_.beginnings.points) {
+      bytes += sizeof one + sizeof *one.point + one.point->history.capacity();
     }
     return bytes;
   }
