@@ -3,7 +3,7 @@ the same formulas with every point that was measured, and writes both tables int
 and its translation, with what ranks, actors and old weights were measured to cost.
 
     python scripts/make_scaling.py              # writes the tables
-    python scripts/make_scaling.py --measure    # measures ranks and actors before, in 15 minutes
+    python scripts/make_scaling.py --measure    # measures ranks and actors before, in 20 minutes
     python scripts/make_scaling.py --check      # whether they are as they would be written
     python scripts/make_scaling.py --points     # every measured point beside its prediction
 
@@ -47,6 +47,7 @@ OLDER_FLEET, OLDER_FLEETS = 1, 2
 MEASUREMENTS = (
     "ranks_overhead.py --rounds 20 --out benchmarks/ranks_overhead.json",
     "fleet.py --rounds 5 --updates 4 --warm-up 3 --out benchmarks/fleet.jsonl",
+    "two_ranks.py --out benchmarks/two_ranks.json",
 )
 #: A machine's cores, the most that was measured; more are taken for more machines.
 MACHINE = 16
@@ -250,6 +251,12 @@ def _processes() -> Iterator[Point]:
     yield Point("all-reduce", what, 1 / times["quick"], 1 / seconds)
     measured = 1 / benchmark("ranks_overhead.json")["cases"]["ppo"]["cpu_ratio"]
     yield Point("one rank", "ranks_overhead.json, over no rank, CPU time", measured, 1.0)
+    two = benchmark("two_ranks.json")
+    # The same cores do the same work, and exchange in between.
+    alone = two["steps_per_update"] / two["steps_per_second"]["1"]
+    exchange = all_reduce(24, 2, loopback()) + all_reduce(gradient("quick"), 2, loopback())
+    slower = alone / (alone + two["optimiser_steps"] * exchange)
+    yield Point("two ranks", "two_ranks.json, over one process", two["ratio"], slower)
     newest, idle = fleet_line()
     for group, line, keys in (
         # By the clock more processes get more of a busy machine.
@@ -328,6 +335,7 @@ def blocks(words: dict[str, Any]) -> dict[str, str]:
         "rates": rates(words),
         "comparison": comparison(words),
         "one rank": costs.one_rank(benchmark("ranks_overhead.json"), words["costs"]),
+        "two ranks": costs.two_ranks(benchmark("two_ranks.json"), words["costs"]),
         "actors": costs.actors(rows("fleet.jsonl"), OLDER_FLEETS, words["costs"]),
         "lags": costs.lags(rows("lags.jsonl"), words["costs"]),
     }

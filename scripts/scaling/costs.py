@@ -38,6 +38,19 @@ def _seconds(cases: Row, words: Words) -> str:
     return str(words["and"].join(found))
 
 
+def two_ranks(found: Row, words: Words) -> str:
+    """found: two_ranks.json."""
+    text: str = words["two ranks"].format(
+        **found,
+        one=found["steps_per_second"]["1"],
+        two=found["steps_per_second"]["2"],
+        share=100 * found["communication_time_share"],
+        least=min(found["ratios"]),
+        most=max(found["ratios"]),
+    )
+    return text
+
+
 def actors(rows: Sequence[Row], older: int, words: Words) -> str:
     """rows: fleet.jsonl; the first `older` of them are of code before the present one."""
     lines = [words["actors"], "|---|---|---|---|---|---|"]
