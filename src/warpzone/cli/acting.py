@@ -75,8 +75,8 @@ def _device(name: str) -> str:
 def performance(args: argparse.Namespace) -> tuple[Performance, Iterator[Image]]:
     """One episode to be watched: the screen, and in a file also the network's outputs."""
     from warpzone.cli import beginning
-    from warpzone.env.stages import parse_stages
-    from warpzone.eval.cases import LONGEST_DELAY, Case
+    from warpzone.env.stages import LONGEST_DELAY, parse_stages
+    from warpzone.eval.cases import Case
 
     start = beginning.start(args)
     if not 0 <= args.delay <= LONGEST_DELAY:

@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     found = named(args)
     import torch
 
-    from warpzone.eval.cases import LONGEST_DELAY
+    from warpzone.env.stages import LONGEST_DELAY
     from warpzone.model.agent import Agent
     from warpzone.rom import native
     from warpzone.run.folder import RunFolder

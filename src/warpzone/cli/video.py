@@ -58,7 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     from warpzone.cli.acting import ready
-    from warpzone.eval.cases import LONGEST_DELAY
+    from warpzone.env.stages import LONGEST_DELAY
     from warpzone.eval.overlay import parse_parts
     from warpzone.media.video import write_video
     from warpzone.run.shipped import PREFIX

@@ -77,7 +77,7 @@ class Guide:
         self.archive.apply(self.groups)
         if self.config.archive_explore:
             self.archive.explore(self.groups, global_step)
-        if self.config.search_steps:
+        if self.config.practises_ways:
             self.ways.apply(self.groups, self.archive.weights(), self.curriculum.clear_rate)
 
     def tally(self) -> Tally:
@@ -104,7 +104,7 @@ class Guide:
         if self.config.archive_share:
             self.archive.learn(ended)
             self.archive.look(self.groups, ages, actions, ended)
-        if self.config.search_steps:
+        if self.config.practises_ways:
             self.ways.learn(ended)
             self.ways.look(self.curriculum, self.archive.pressed)
 
@@ -124,7 +124,7 @@ class Guide:
             row |= self.curriculum.metrics()
         if self.config.archive_share:
             row |= self.archive.metrics()
-        if self.config.search_steps:
+        if self.config.practises_ways:
             row |= self.ways.metrics()
         return row
 
@@ -147,7 +147,7 @@ class Guide:
         if not self.config.archive_share:
             return True
         self.archive.load_state_dict(state["archive"], anew=anew)
-        if self.config.search_steps and "ways" in state:
+        if self.config.practises_ways and "ways" in state:
             self.ways.load_state_dict(state["ways"])
         try:
             self.archive.apply(self.groups)

@@ -1,15 +1,17 @@
-"""Practice along a way that a search has found, from its end backwards.
+"""Practice along ways that a search or a course has found, from their ends backwards.
 
 A stage that no episode clears from its start gives the policy nothing to repeat. A search finds one
-way through it; episodes then begin at places along that way. Those near the flag clear first; most
-practice goes where about half of the attempts do, and that place moves towards the start (after
-Salimans and Chen 2018). An episode first repeats what the search did just before its place: the
+way through it; episodes then begin at places along that way. A course of `warpzone teach` has found
+ways from many start delays, which `--ways` has practised side by side. Places near the flag clear
+first; most practice goes where about half of the attempts do, and that place moves towards the
+start (after Salimans and Chen 2018). An episode first repeats what led to its place: the
 policy imitates these steps (`--imitation`) as long as it fails alone from where they begin. Without
 that, practice stops at a fork where every attempt takes the wrong turn.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,7 +30,9 @@ from warpzone.config import TrainConfig
 from warpzone.env import machinery
 from warpzone.env.actions import action_table
 from warpzone.env.infos import COLUMN
+from warpzone.env.options import Options
 from warpzone.env.stages import stage_name
+from warpzone.run.recorded_ways import RecordedWay
 
 #: The numbers of these places in the engine begin here; the archive's own are lower.
 FIRST_PLACE = 1 << 22
@@ -40,6 +44,9 @@ SHOWN = (4, 16, 64, 8, 32)
 #: which on a way is no longer needed.
 EPISODES = 400
 LEARNED = 0.5
+#: Recorded ways of a stage that are practised, and lanes and tries to find their start delays.
+MOST_WAYS = 40
+TRIED, MOST_TRIES = 256, 100
 #: Share of the episodes of a stage with a way that begin inside it while none clears from the
 #: start, where nothing can be learned yet; and how many times as often on the way as elsewhere.
 SHARE = 0.8
@@ -124,6 +131,7 @@ class Ways:
         self.config = config
         self._ranks = ranks
         self._rom, self._native = rom, native
+        #: By the number of their first place.
         self.practices: dict[int, Practice] = {}
         self.searched_steps = 0
         #: Searches for each stage, and the episodes it had at the last one.
@@ -133,24 +141,37 @@ class Ways:
         #: By number from FIRST_PLACE on: whether the policy imitates what leads to the place.
         self._taught = np.zeros(0, np.bool_)
 
+    @property
+    def stages(self) -> list[int]:
+        """Those with a way, in their order."""
+        return sorted({practice.way.stage for practice in self.practices.values()})
+
     def learn(self, ended: Iterable[Episode]) -> None:
         """Counts the episodes that began on a way."""
+        firsts = sorted(self.practices)
         for episode in ended:
-            practice = self.practices.get(episode.stage)
-            if practice and 0 <= episode.restart - practice.first < len(practice.places):
+            index = bisect_right(firsts, episode.restart)
+            if not index:
+                continue
+            practice = self.practices[firsts[index - 1]]
+            there = episode.restart < practice.first + len(practice.places)
+            if there and practice.way.stage == episode.stage:
                 practice.count(episode.restart, episode.reason == "flag")
 
     def look(self, curriculum: Curriculum, chances: NDArray[np.float64]) -> None:
         """Searches for a way through one stage that needs it, and drops those that are no longer
         needed. chances: of the actions that a search tries."""
         rates, episodes = curriculum.clear_rate, curriculum.episodes
-        for stage in [one for one in self.practices if rates[one] >= LEARNED]:
-            del self.practices[stage]
+        for first, practice in list(self.practices.items()):
+            if rates[practice.way.stage] >= LEARNED:
+                del self.practices[first]
+        if not self.config.search_steps:
+            return
         for stage in curriculum.stages:
             count, before = self._searches.get(stage, (0, 0))
             due = episodes[stage] >= max(EPISODES, 2 * before)
             if due and rates[stage] < 1.0 / curriculum.config.curriculum_window:
-                if stage in self.practices:
+                if stage in self.stages:
                     continue
                 self._searches[stage] = count + 1, int(episodes[stage])
                 self._search(stage, count, chances)
@@ -171,19 +192,62 @@ class Ways:
         )
         way, steps = self._ranks.told_late(search)
         self.searched_steps += steps
-        places = self._places(way) if way is not None else []
-        if way is not None and places:
-            size = len(places)
-            none = np.zeros(size), np.zeros(size)
-            self.practices[stage] = Practice(way, self._next, places, *none)
-            self._next += size
+        if way is not None:
+            self._add(way)
+
+    def begin_with(self, recorded: Sequence[RecordedWay]) -> int:
+        """Practises these ways from now on; of a stage at most MOST_WAYS, far from each other. How
+        many of them are ways in the lanes of this run, which may start with other delays, as
+        another Mario, or end at a set-back."""
+        seeds = self._door_seeds() if recorded else {}
+        by_stage: dict[int, list[RecordedWay]] = {}
+        for one in recorded:
+            if one.start_delay in seeds:
+                by_stage.setdefault(one.stage, []).append(one)
+        for ways in by_stage.values():
+            ways.sort(key=lambda one: one.start_delay)
+            count = min(len(ways), MOST_WAYS)
+            for index in (np.arange(count) * len(ways) // count).tolist():
+                one = ways[index]
+                self._add(Way(one.stage, seeds[one.start_delay], one.actions))
+        return len(self.practices)
+
+    def _add(self, way: Way) -> None:
+        if places := self._places(way):
+            none = np.zeros(len(places)), np.zeros(len(places))
+            self.practices[self._next] = Practice(way, self._next, places, *none)
+            self._next += len(places)
+
+    def _door_seeds(self) -> dict[int, int]:
+        """For each start delay a seed with which a lane of this run begins after it, as small Mario
+        at the door; what is drawn for a stage does not depend on which one it is."""
+        options = self._door("1-1")
+        vector = options.make_vector(
+            self._rom, TRIED, autoreset=_engine.Autoreset.SAME_STEP, native=self._native
+        )
+        obs = np.zeros((TRIED, *vector.obs_shape), np.uint8)
+        info = np.zeros((TRIED, len(_engine.INFO_FIELDS)), np.int32)
+        found: dict[int, int] = {}
+        try:
+            for first in range(0, TRIED * MOST_TRIES, TRIED):
+                vector.seed(list(range(first, first + TRIED)))
+                vector.reset(None, obs, info)
+                small = np.flatnonzero(info[:, COLUMN["power"]] == 0)
+                for lane in small.tolist():
+                    found.setdefault(int(info[lane, COLUMN["start_delay"]]), first + lane)
+                if len(found) == self.config.start_delay + 1:
+                    break
+        finally:
+            vector.close()
+        return found
+
+    def _door(self, stage: str) -> Options:
+        """Lanes like those of the run that begin at the door of one stage."""
+        return replace(lane_options(self.config), stages=stage, start_halfway=0.0)
 
     def _places(self, way: Way) -> list[tuple[bytes, bytes]]:
         """Plays the way in a lane like those of the run; empty if it does not end at the flag."""
-        options = replace(
-            lane_options(self.config), stages=[[stage_name(way.stage)]], start_halfway=0.0
-        )
-        vector = options.make_vector(
+        vector = self._door(stage_name(way.stage)).make_vector(
             self._rom, 1, autoreset=_engine.Autoreset.SAME_STEP, native=self._native
         )
         obs = np.zeros((1, *vector.obs_shape), np.uint8)
@@ -217,7 +281,7 @@ class Ways:
         """The share of each stage's episodes that begin inside it. room: how much of each is still
         to be learned."""
         shares = self.config.archive_share * room
-        for stage in self.practices:
+        for stage in self.stages:
             shares[stage] = max(self.config.archive_share, SHARE) * room[stage]
         return shares
 
@@ -230,11 +294,17 @@ class Ways:
         """Tells the engine where episodes may begin. beside: the weight that all moments of the
         archive have together in each stage. rates: of clears from the start of each stage."""
         wanted: dict[int, tuple[bytes, bytes, float]] = {}
-        for stage, practice in self.practices.items():
-            weights = practice.weights(rates[stage])
+        for stage in self.stages:
+            practices = [one for one in self.practices.values() if one.way.stage == stage]
+            weights = np.concatenate([one.weights(rates[stage]) for one in practices])
             weights *= TIMES * (beside.get(stage, 0.0) or 1.0) / weights.sum()
-            for index, (state, masks) in enumerate(practice.places):
-                wanted[practice.first + index] = state, masks, float(weights[index])
+            places = [
+                (one.first + index, *place)
+                for one in practices
+                for index, place in enumerate(one.places)
+            ]
+            for (number, state, masks), weight in zip(places, weights.tolist(), strict=True):
+                wanted[number] = state, masks, weight
         for group in groups:
             for number in sorted(self._given - wanted.keys()):
                 group.vector.remove_restart(number)
@@ -245,9 +315,9 @@ class Ways:
                     group.vector.add_restart(number, state, masks, weight)
         self._given = set(wanted)
         self._taught = np.zeros(self._next - FIRST_PLACE, np.bool_)
-        for stage, practice in self.practices.items():
-            begin = practice.first - FIRST_PLACE
-            self._taught[begin : begin + len(practice.places)] = practice.taught(rates[stage])
+        for first, practice in self.practices.items():
+            begin, end = first - FIRST_PLACE, first - FIRST_PLACE + len(practice.places)
+            self._taught[begin:end] = practice.taught(rates[practice.way.stage])
 
     def teaches(self, restarts: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether forced steps of episodes that began at these restart points are imitated."""
@@ -286,6 +356,6 @@ class Ways:
             places = self._places(way)
             if len(places) == len(counts[0]):
                 attempts, clears = (np.array(values) for values in counts)
-                self.practices[stage] = Practice(way, first, places, attempts, clears)
+                self.practices[first] = Practice(way, first, places, attempts, clears)
         self._searches = {stage: (count, at) for stage, count, at in state["searches"]}
         self._next, self.searched_steps = state["next"]

@@ -30,6 +30,9 @@ class CurriculumConfig:
     search_steps: Annotated[int, AtLeast(0)] = 0
     """Steps that a search without the network may take to find a way through a stage that no
     episode clears from its start; restarts then practise it backwards. 0: no search."""
+    ways: str = ""
+    """Ways that a course of `warpzone teach` found, by its folder or name: they are practised from
+    the beginning, like those that a search finds."""
 
 
 def refusals(config: CurriculumConfig) -> Iterator[Refusal]:
@@ -41,4 +44,8 @@ def refusals(config: CurriculumConfig) -> Iterator[Refusal]:
     yield (
         config.search_steps > 0 and config.archive_share == 0,
         "--search-steps finds places for the episodes of --archive-share, which is 0",
+    )
+    yield (
+        bool(config.ways) and config.archive_share == 0,
+        "--ways has places for the episodes of --archive-share, which is 0",
     )

@@ -92,6 +92,11 @@ class Derived(
         return math.ceil(self.stop_at * self.most_clears - ROUNDING) if self.stop_at else 0
 
     @property
+    def practises_ways(self) -> bool:
+        """Whether episodes may begin along ways through a stage."""
+        return self.search_steps > 0 or bool(self.ways)
+
+    @property
     def script_ends(self) -> float:
         """Steps of the run after which episodes start without a script; infinite if never."""
         if self.scripted_steps:

@@ -60,10 +60,11 @@ class FleetLanes(list[SeenLanes]):
 
 @dataclass(frozen=True)
 class FleetGuide:
-    """What observers see of how the run explores."""
+    """How the run explores, as observers see it."""
 
     curriculum: Curriculum
     archive: LearnersArchive
+    ways: LearnersWays
 
 
 def threads_of(
@@ -101,7 +102,7 @@ class FleetCollector:
         self._curriculum = Curriculum(config)
         self._archive = LearnersArchive(config)
         self._ways = LearnersWays(config, run.rom, run.native)
-        self.guide = FleetGuide(self._curriculum, self._archive)
+        self.guide = FleetGuide(self._curriculum, self._archive, self._ways)
         #: What a resumed learner is to say.
         self.notes: list[str] = []
         self._landing = Landing(config.num_envs, run.device)
@@ -171,7 +172,7 @@ class FleetCollector:
             self._curriculum.learn(ended)
         if self.config.archive_share:
             self._archive.take(parcels, ended)
-        if self.config.search_steps:
+        if self.config.practises_ways:
             self._ways.learn(ended)
             self._ways.look(self._curriculum, self._archive.pressed)
         lags = [version - ticket.version for ticket in tickets]
@@ -183,7 +184,7 @@ class FleetCollector:
             **tallied,
             **(self._curriculum.metrics() if self._curriculum.active else {}),
             **(self._archive.metrics() if self.config.archive_share else {}),
-            **(self._ways.metrics() if self.config.search_steps else {}),
+            **(self._ways.metrics() if self.config.practises_ways else {}),
             "lag_p50": float(statistics.median(lags)),
             "lag_max": max(lags),
             "actors_present": crew.queue.present,
@@ -196,7 +197,7 @@ class FleetCollector:
 
     def _told(self) -> Told:
         told = self._archive.told(self._curriculum, ray.put)
-        return told._replace(ways=self._ways.told(ray.put)) if self.config.search_steps else told
+        return told._replace(ways=self._ways.told(ray.put)) if self.config.practises_ways else told
 
     # --- checkpoints ----------------------------------------------------------------------------
     def state_dict(self, *, lanes: bool = True) -> dict[str, Any]:
@@ -246,7 +247,7 @@ class FleetCollector:
             self._curriculum.load_state_dict(state["guide"]["curriculum"])
             if self.config.archive_share:
                 self._archive.load_state_dict(state["guide"]["archive"])
-            if self.config.search_steps and "ways" in state["guide"]:
+            if self.config.practises_ways and "ways" in state["guide"]:
                 self._ways.load_state_dict(state["guide"]["ways"])
         crew = self._make_crew()
         reason = ""

@@ -88,7 +88,7 @@ class ActorsWays(Ways):
         self.practices = {}
         for first, attempts, clears, _ in told.practices:
             way, places = known[first]
-            self.practices[way.stage] = Practice(way, first, places, attempts, clears)
+            self.practices[first] = Practice(way, first, places, attempts, clears)
         self._next = told.following
 
     def state_dict(self) -> dict[str, Any]:

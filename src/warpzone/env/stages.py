@@ -10,6 +10,8 @@ from collections.abc import Sequence
 WORLDS = 8
 STAGES_PER_WORLD = 4
 NUM_STAGES = WORLDS * STAGES_PER_WORLD
+#: The longest start delay that is evaluated; a window of 0..30 can itself be memorised.
+LONGEST_DELAY = 120
 
 #: One set for all lanes, or one set for each lane (a sequence of sequences).
 StageSpec = str | Sequence[str] | Sequence[Sequence[str]]

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpzone.env.stages import stage_name
+from warpzone.env.stages import LONGEST_DELAY, stage_name
 
 DELAYS = tuple(range(31))
-#: The longest delay; a window of 0..30 can itself be memorised.
-LONGEST_DELAY = 120
 POLICIES = ("argmax", "sampled")
 #: Players that have learned nothing: any action with the same chance; or running to the right and
 #: jumping all the time.

@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from warpzone.config import TrainConfig, load_preset, preset_names
@@ -35,6 +36,9 @@ def training_command(values: Mapping[str, Any], preset: str) -> str:
         if value is None or value == usual.get(name) or name in FREE - BUDGET:
             continue
         flag = name.replace("_", "-")
+        if name == "ways":
+            # Where somebody kept them is nobody's business.
+            value = PurePath(value).name
         if isinstance(value, bool):
             words.append(f"--{flag}" if value else f"--no-{flag}")
         else:

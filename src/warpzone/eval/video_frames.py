@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone.eval.cases import LONGEST_DELAY, Case
+from warpzone.env.stages import LONGEST_DELAY
+from warpzone.eval.cases import Case
 from warpzone.eval.overlay import ENDS, Panel, framed
 from warpzone.media.pictures import enlarge, mosaic
 

@@ -112,7 +112,7 @@ FIELDS: tuple[Field, ...] = (
         ("archive_episodes", "Episodes so far that started from the archive; no other number but those named archive counts them.", "0 with `--archive-share`."),
         ("archive_clears", "Of these, how many reached the flag.", ""),
         ("archive_clear_rate", "Share of flags in the last `--episode-window` episodes that started from the archive.", "High while `clear_rate` stays low: the way there is not learned."),
-        ("ways", "Stages that are practised along a way that a search found (`--search-steps`).", "Stays above 0: their starts are not learned."),
+        ("ways", "Ways that are practised: those that searches found (`--search-steps`), and a course (`--ways`).", "Stays above 0: the starts of their stages are not learned."),
         ("ways_mastered", "The share of these ways, counted from the flag, from which most attempts clear.", "Does not rise."),
         ("searched_steps", "Steps that searches have taken so far; they count as no steps of the run.", "Rises while `ways` does not: the searches find nothing."),
         ("probe_forward_action_selected", "The action that `--probe-forward-actions` found.", ""),

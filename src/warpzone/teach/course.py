@@ -14,8 +14,8 @@ import torch
 
 from warpzone import _engine
 from warpzone.config import TrainConfig
-from warpzone.env.stages import stage_name
-from warpzone.eval.cases import LONGEST_DELAY, Outcome, clears
+from warpzone.env.stages import LONGEST_DELAY, stage_name
+from warpzone.eval.cases import Outcome, clears
 from warpzone.eval.evaluate import evaluate
 from warpzone.model.agent import Agent
 from warpzone.run.folder import RunFolder

@@ -20,7 +20,8 @@ from warpzone import _engine
 from warpzone.collect.search import place_keys
 from warpzone.config import TrainConfig
 from warpzone.env.infos import COLUMN
-from warpzone.eval.cases import LONGEST_DELAY, Case
+from warpzone.env.stages import LONGEST_DELAY
+from warpzone.eval.cases import Case
 from warpzone.eval.eval_lanes import EvalLanes, Landing
 from warpzone.eval.evaluate import STEP_LIMIT, STUCK_AFTER
 from warpzone.model.agent import Agent

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.env.infos import COLUMN
-from warpzone.eval.cases import LONGEST_DELAY, Case
+from warpzone.env.stages import LONGEST_DELAY
+from warpzone.eval.cases import Case
 from warpzone.eval.eval_lanes import EvalLanes, Landing
 from warpzone.eval.whole_game import STEP_LIMIT, STUCK_AFTER, is_over, stages_of
 from warpzone.teach.explorer import Explorer

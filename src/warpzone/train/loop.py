@@ -16,6 +16,7 @@ from warpzone.collect.lanes import make_groups
 from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.collect.streams import stream_seed
 from warpzone.config import ConfigError, TrainConfig
+from warpzone.env.stages import parse_stages
 from warpzone.eval.evaluate import Outcome
 from warpzone.health.pulse import Pulse
 from warpzone.learn.learner import Learner, LearningError
@@ -25,6 +26,9 @@ from warpzone.observers.observer import Observer
 from warpzone.observers.progress import Progress
 from warpzone.rom import native
 from warpzone.run.checkpoints import Checkpoint
+from warpzone.run.journal import say
+from warpzone.run.reader import named_run
+from warpzone.run.recorded_ways import recorded_ways
 from warpzone.run.resume import Start
 from warpzone.run.sidecar import Reason
 from warpzone.train.budget import Budget, EndlessError
@@ -108,6 +112,8 @@ class Run:
         with ExitStack() as undo:
             self.collector = collecting(self)
             undo.callback(self.collector.close)
+            if config.ways and not start.checkpoint:
+                self._practise(config)
             self.collector.pulse = self.pulse
             self.folder = open_folder(start, config, ranks)
             undo.callback(self.folder.close)
@@ -125,6 +131,14 @@ class Run:
             undo.pop_all()
         self.driver: Driver = Overlapped(self) if config.overlap_collect else Serial(self)
         self.budget.begin()
+
+    def _practise(self, config: TrainConfig) -> None:
+        """The ways that a course found."""
+        run = named_run(config.ways, Path(config.runs_dir))
+        stages, actions = parse_stages(config.stages), self.policies.agent.spec.actions
+        recorded = self.ranks.told(lambda: recorded_ways(run, config, stages, actions))
+        count = self.collector.guide.ways.begin_with(recorded)
+        say(f"[train] practises {count} of the {len(recorded)} ways of {run.name}")
 
     def _initial(self) -> dict[str, Any]:
         """Weights to start with, the same on every rank; says which they are. On GPUs every rank

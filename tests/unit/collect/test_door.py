@@ -42,7 +42,7 @@ def test_the_clear_rate_of_each_stage_is_its_door() -> None:
     one = practice(30)
     one.places[:] = [(state, b"")] * 30
     one.attempts[:], one.clears[:] = 30.0, 30.0
-    guide.ways.practices[MAZE] = one
+    guide.ways.practices[FIRST_PLACE] = one
     guide.ways._next += 30
     places = np.arange(one.first, one.first + 30, dtype=np.int32)
     taught = []

@@ -52,7 +52,9 @@ def collector() -> Iterator[Collector]:
     found = made.guide.ways
     places = found._places(recorded_way())
     assert len(places) > 100
-    found.practices[0] = Practice(recorded_way(), FIRST_PLACE, places, *np.zeros((2, len(places))))
+    found.practices[FIRST_PLACE] = Practice(
+        recorded_way(), FIRST_PLACE, places, *np.zeros((2, len(places)))
+    )
     found._next += len(places)
     yield made
     made.close()
@@ -80,7 +82,7 @@ def restarts_of_steps(collector: Collector) -> list[NDArray[np.int32]]:
 def test_shown_steps_are_those_before_places_whose_beginning_fails(collector: Collector) -> None:
     """By where an episode began and by its age alone. Attempts fail in the first half of the way,
     then in the second; from the door in every other rollout."""
-    practice = collector.guide.ways.practices[0]
+    practice = collector.guide.ways.practices[FIRST_PLACE]
     size = len(practice.places)
     began = restarts_of_steps(collector)
     lengths = [min(SHOWN[i % len(SHOWN)], (i + 1) * STRIDE) for i in range(size)]

@@ -1,11 +1,9 @@
 """Practice along a way: when one is searched for, where episodes begin, and that a resume changes
 nothing."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,7 @@ from warpzone.collect.ways import (
     SHOWN,
     STRIDE,
     Practice,
+    Ways,
 )
 from warpzone.config import ConfigError
 from warpzone.env.infos import COLUMN
@@ -56,6 +55,11 @@ def make(**changes: Any) -> Collector:
     return make_collector(config, make_agent(config))
 
 
+def the_one(found: Ways) -> Practice:
+    (practice,) = found.practices.values()
+    return practice
+
+
 def after(collector: Collector, ended: list[Episode]) -> None:
     """What the guide does with episodes that ended, without playing."""
     guide = collector.guide
@@ -74,7 +78,8 @@ def searched() -> Any:
 
 def test_only_a_stage_that_nobody_clears_is_searched(searched: Collector) -> None:
     found = searched.guide.ways
-    assert list(found.practices) == [MAZE]
+    assert found.stages == [MAZE]
+    assert len(found.practices) == 1
     assert 0 < found.searched_steps <= SEARCHING["search_steps"]
     steps = found.searched_steps
     after(searched, [episode(MAZE, "death")] * EPISODES * 4)
@@ -101,7 +106,7 @@ def test_a_way_is_dropped_once_the_stage_is_learned(searched: Collector) -> None
     for _ in range(100):
         if collector.guide.curriculum.clear_rate[MAZE] >= LEARNED:
             break
-        assert MAZE in collector.guide.ways.practices
+        assert MAZE in collector.guide.ways.stages
         after(collector, [episode(MAZE, "flag")])
     assert not collector.guide.ways.practices
     collector.guide.ways.apply(collector.groups, {}, NO_CLEARS)
@@ -112,7 +117,7 @@ def test_a_way_is_dropped_once_the_stage_is_learned(searched: Collector) -> None
 def test_episodes_begin_along_the_way_as_weighed(searched: Collector) -> None:
     """With no moment in the archive, eight of ten episodes of the maze begin on the way; those
     lanes go on as the way did."""
-    practice = searched.guide.ways.practices[MAZE]
+    practice = the_one(searched.guide.ways)
     assert len(practice.places) == (len(practice.way.actions) - 1) // STRIDE
     middle = practice.first + len(practice.places) // 2
     searched.guide.ways.learn([episode(MAZE, "flag", middle), episode(MAZE, "death", middle)] * 30)
@@ -156,7 +161,7 @@ def test_most_episodes_of_a_searched_stage_begin_inside_it(searched: Collector) 
         vector = Heard()
 
     guide.ways.apply([Told()], {MAZE: 5.0}, NO_CLEARS)  # type: ignore[list-item]
-    assert len(given) == len(guide.ways.practices[MAZE].places)
+    assert len(given) == len(the_one(guide.ways).places)
     # Three times as often as at the moments of the archive.
     assert sum(given) == pytest.approx(15.0)
     assert group.vector.num_restarts() == 0
@@ -220,7 +225,7 @@ def test_only_forced_steps_before_taught_places_are_shown(searched: Collector) -
     collector = make(rollout_steps=8)
     guide = collector.guide
     guide.ways.load_state_dict(searched.guide.ways.state_dict())
-    one = guide.ways.practices[MAZE]
+    one = the_one(guide.ways)
     size, middle = len(one.places), len(one.places) // 2
     one.attempts[:], one.clears[:] = 30.0, 0.0
     one.clears[middle:] = 30.0
@@ -247,7 +252,7 @@ def test_only_forced_steps_before_taught_places_are_shown(searched: Collector) -
 def test_only_episodes_that_began_on_the_way_count() -> None:
     collector = make()
     found = collector.guide.ways
-    found.practices[MAZE] = one = practice(3)
+    found.practices[FIRST_PLACE] = one = practice(3)
     ended = [
         episode(MAZE, "flag", FIRST_PLACE),
         episode(MAZE, "death", FIRST_PLACE),
@@ -266,7 +271,7 @@ def test_only_episodes_that_began_on_the_way_count() -> None:
 
 def test_lanes_that_begin_on_the_way_are_where_it_was(searched: Collector) -> None:
     """From the first step that is shown to the place, whatever their actions are."""
-    one = searched.guide.ways.practices[MAZE]
+    one = the_one(searched.guide.ways)
     options = replace(lane_options(searched.config), stages=[["4-4"]])
     image = rom.find(None)
 
@@ -339,7 +344,7 @@ def test_a_resume_changes_nothing(searched: Collector) -> None:
     assert again.guide.load_state_dict(searched.guide.state_dict())
     theirs = again.guide.ways
     assert theirs.state_dict() == ours.state_dict()
-    assert theirs.practices[MAZE].places == ours.practices[MAZE].places
+    assert the_one(theirs).places == the_one(ours).places
     assert theirs.metrics() == ours.metrics()
     # Lanes that cannot play the way go without it.
     other = make(frame_skip=3)
@@ -368,32 +373,5 @@ def test_a_run_searches_and_practises() -> None:
     assert metrics["ways"] == 1.0
     assert metrics["searched_steps"] == collector.guide.ways.searched_steps > 0
     assert any(ways.FIRST_PLACE <= number < 1 << 24 for number in seen)
-    assert collector.guide.ways.practices[MAZE].attempts.sum() > 0
-    collector.close()
-
-
-def test_places_of_a_way_are_behind_the_door_where_episodes_begin_halfway() -> None:
-    """A recorded way through 1-1; its places are restart points of lanes that begin halfway."""
-    golden = Path(__file__).parents[2] / "golden" / "powers.json"
-    letters = json.loads(golden.read_text())["ways"]["eu big"]
-    changes = {"stages": "1-1,1-2", "rom": "eu", "start_delay": 0, "start_halfway": 0.9}
-    collector = make(**changes, end_on_setback=False)
-    found = collector.guide.ways
-    way = Way(0, 3, [int(letter, 12) for letter in letters])
-    places = found._places(way)
-    assert len(places) > 100
-    found.practices[0] = Practice(way, FIRST_PLACE, places, *np.zeros((2, len(places))))
-    found._next += len(places)
-    found.apply(collector.groups, {}, NO_CLEARS)
-    info = np.zeros((collector.groups[0].count, len(_engine.INFO_FIELDS)), np.int32)
-    vector = collector.groups[0].vector
-    obs = np.zeros((collector.groups[0].count, *vector.obs_shape), np.uint8)
-    vector.set_restart_share(1.0)
-    for number in range(FIRST_PLACE + 1, FIRST_PLACE + len(places)):
-        vector.weigh_restart(number, 0.0)
-    vector.reset(None, obs, info)
-    begun = info[info[:, COLUMN["start_stage"]] == 0]
-    assert len(begun)
-    assert set(begun[:, COLUMN["restart"]].tolist()) == {FIRST_PLACE}
-    assert (begun[:, COLUMN["x_pos"]] == 40).all()
+    assert the_one(collector.guide.ways).attempts.sum() > 0
     collector.close()

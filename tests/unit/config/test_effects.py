@@ -14,6 +14,7 @@ import effects_parts as parts
 import effects_scale as scale
 import pytest
 from effects import BASE, of, row, whole
+from kept_ways import KEPT, PRACTISED
 
 from warpzone.config import TrainConfig
 
@@ -281,6 +282,7 @@ CURRICULUM = {
     "archive_cell": to(512, row("archive_size"), **ARCHIVE).unless(archive_share=0.0),
     "archive_size": to(1, row("archive_size"), **ARCHIVE).unless(archive_share=0.0),
     "search_steps": to(1, row("searched_steps"), **ARCHIVE),
+    "ways": to(str(KEPT), row("ways"), **{**ARCHIVE, **PRACTISED, "ways": "", "max_steps": 16}),
 }
 BACKEND = {
     "backend": to("backend_games:walk", FRAMES, **PIXELS, force_sync=True, actions="simple"),

@@ -16,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 import torch
+from kept_ways import PRACTISED
 from rank_runs import alone
 from tiny_runs import tiny
 
@@ -116,6 +117,9 @@ WAYS: dict[str, Any] = {
     "imitation": 0.5,
 }
 
+#: What a course found needs no search.
+KINDS = {"curriculum": KIND, "archive": ARCHIVE, "ways": WAYS, "recorded": PRACTISED}
+
 
 @pytest.fixture
 def soon(searched: dict[Any, Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -147,7 +151,7 @@ def searched() -> dict[Any, Any]:
 
 @pytest.mark.limit(600)
 @pytest.mark.usefixtures("soon")
-@pytest.mark.parametrize("kind", [KIND, ARCHIVE, WAYS], ids=["curriculum", "archive", "ways"])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 def test_an_actor_without_lag_is_the_run_in_one_process(
     machines: Any, tmp_path: Path, kind: dict[str, Any]
 ) -> None:
@@ -172,8 +176,9 @@ def test_an_actor_without_lag_is_the_run_in_one_process(
     if kind is ARCHIVE:
         assert first["rows"][-1]["archive_size"] > 1
         assert second["rows"][-1]["archive_episodes"] > first["rows"][-1]["archive_episodes"] > 0
-    if kind is WAYS:
-        assert first["rows"][-1]["ways"] == second["rows"][-1]["ways"] == 1.0
+    if kind in (WAYS, PRACTISED):
+        count = 1.0 if kind is WAYS else 2.0
+        assert first["rows"][-1]["ways"] == second["rows"][-1]["ways"] == count
         for part in (first, second):
             assert any(row["loss_imitation"] > 0 for row in part["rows"])
         assert [numbers for *_, numbers in second["episodes"] if on_a_way(numbers)]

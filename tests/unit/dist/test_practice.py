@@ -24,7 +24,7 @@ def practice(stage: int, first: int, mark: bytes) -> Practice:
 
 def learner() -> LearnersWays:
     made = LearnersWays(CONFIG, b"", None)
-    made.practices[0] = practice(0, FIRST_PLACE, b"one")
+    made.practices[FIRST_PLACE] = practice(0, FIRST_PLACE, b"one")
     made._next = FIRST_PLACE + 3
     return made
 
@@ -69,8 +69,8 @@ def told_of(made: LearnersWays) -> ToldWays:
 
 def require_same(actor: ActorsWays, made: LearnersWays) -> None:
     assert list(actor.practices) == list(made.practices)
-    for stage, mine in actor.practices.items():
-        yours = made.practices[stage]
+    for first, mine in actor.practices.items():
+        yours = made.practices[first]
         assert (mine.way, mine.first, mine.places) == (yours.way, yours.first, yours.places)
         assert mine.attempts.tolist() == yours.attempts.tolist()
         assert mine.clears.tolist() == yours.clears.tolist()
@@ -82,7 +82,7 @@ def test_an_actor_practises_the_learners_ways() -> None:
     follow(actor, before, group, asked)
     require_same(actor, made)
     assert sorted(group.points) == [FIRST_PLACE, FIRST_PLACE + 1, FIRST_PLACE + 2]
-    made.practices[1] = practice(1, FIRST_PLACE + 3, b"two")
+    made.practices[FIRST_PLACE + 3] = practice(1, FIRST_PLACE + 3, b"two")
     made._next = FIRST_PLACE + 6
     made.learn([Episode(0, 0, 0, 0.0, 10, 0, "death", FIRST_PLACE + 1)] * 40)
     # What was told does not change while it is on its way.
@@ -100,7 +100,7 @@ def test_an_actor_practises_the_learners_ways() -> None:
     assert not made.teaches(numbers).any()
     follow(actor, told_of(made), group, asked, NEW)
     assert actor.teaches(numbers).tolist() == [True] * 6 + [False]
-    del made.practices[0]
+    del made.practices[FIRST_PLACE]
     follow(actor, told_of(made), group, asked)
     assert sorted(group.points) == [FIRST_PLACE + 3, FIRST_PLACE + 4, FIRST_PLACE + 5]
 
@@ -109,7 +109,7 @@ def test_the_numbers_of_a_resumed_learner_are_others() -> None:
     actor, group = ActorsWays(CONFIG, b"", None), Group()
     follow(actor, told_of(learner()), group, [])
     other = learner()
-    other.practices[0] = practice(0, FIRST_PLACE, b"other")
+    other.practices[FIRST_PLACE] = practice(0, FIRST_PLACE, b"other")
     follow(actor, told_of(other), group, [])
     require_same(actor, other)
     assert {state for state, _ in group.points.values()} == {b"other"}
@@ -134,8 +134,8 @@ def test_an_actor_neither_searches_nor_counts(monkeypatch: pytest.MonkeyPatch) -
         one.look(curriculum, chances)
     assert searched == [1]
     assert made.searched_steps == 7
-    assert actor.practices[0].attempts.sum() == actor.searched_steps == 0
-    assert made.practices[0].attempts[0] == 1.0
+    assert actor.practices[FIRST_PLACE].attempts.sum() == actor.searched_steps == 0
+    assert made.practices[FIRST_PLACE].attempts[0] == 1.0
 
 
 def test_a_checkpoint_has_the_ways_once() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from kept_ways import PRACTISED
 from rank_pool import RankPool
 from rank_runs import alone, learned
 from tiny_runs import Recorder, tiny
@@ -55,6 +56,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "minibatch": 8,
         "normalize_advantages": True,
     },
+    "ways": PRACTISED,
     # Ten segments of four lanes fit, and a sample is three minibatches, the last a smaller one.
     "replay": {
         "algo": "vtrace",
@@ -101,6 +103,8 @@ def test_two_ranks_learn_what_one_process_learns(pool: RankPool, tmp_path: Path,
     assert ours["collector"]["guide"]["curriculum"] == theirs["collector"]["guide"]["curriculum"]
     for part in ("age", "history"):
         assert torch.equal(ours["collector"][part], theirs["collector"][part])
+    assert ours["collector"]["guide"]["ways"] == theirs["collector"]["guide"]["ways"]
+    assert len(ours["collector"]["guide"]["ways"]["ways"]) == (2 if kind == "ways" else 0)
     assert (ours["learner"]["ema"] is None) == (theirs["learner"]["ema"] is None)
     if ours["learner"]["ema"] is not None:
         for name, part in theirs["learner"]["ema"]["averages"].items():

@@ -14,6 +14,7 @@ from warpzone.eval.description import (
     network_words,
     shortest_command,
     taught_command,
+    training_command,
 )
 
 FILE = {"sha256": "0" * 64, "bytes": 10, "parameters": 2}
@@ -25,6 +26,11 @@ def test_the_command_is_told_against_the_nearest_preset() -> None:
     assert command == "warpzone train --preset all --size 42 --seed 9"
     again = resolve(shlex.split(command)[2:], prog="warpzone train", about="")
     assert (again.seed, again.size, again.stages) == (9, 42, "all")
+
+
+def test_a_command_says_what_ways_are_called_and_not_where_they_were() -> None:
+    values = dataclasses.asdict(load_preset("all").replace(ways="/home/me/ways", runs_dir="/home"))
+    assert training_command(values, "all") == "warpzone train --preset all --ways ways"
 
 
 def test_a_description_of_defaults() -> None:

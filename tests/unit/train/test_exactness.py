@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from kept_ways import PRACTISED
 from tiny_runs import Recorder, same, tiny
 
 from warpzone.config import ConfigError, TrainConfig
@@ -43,6 +44,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "scripted_share": 1.0,
         "memory": "lstm",
     },
+    "ways": PRACTISED,
     "overlap": {"overlap_collect": True, "noisy": True, "checkpoint_interval": 3},
 }
 
@@ -104,6 +106,8 @@ def test_three_interruptions_change_nothing(tmp_path: Path, kind: str) -> None:
     for state in (first, second):
         del state["seconds"], state["random"]
     equal(first, second)
+    practised = [len(one.collector.guide.ways.practices) for one in (run, straight)]
+    assert practised == ([2, 2] if kind == "ways" else [0, 0])
 
 
 def test_rows_are_there_once(tmp_path: Path) -> None:
