@@ -62,6 +62,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="also play and teach so many whole games each round, stage by stage (0)",
     )
     parser.add_argument(
+        "--judge",
+        choices=("stages", "games"),
+        default="stages",
+        help="which agent of the rounds is the best: by episodes cleared, or by stages in a row of "
+        "whole games (stages)",
+    )
+    parser.add_argument(
         "--fit-steps", type=positive, default=300, metavar="N", help="optimiser steps a round (300)"
     )
     parser.add_argument("--lr", type=float, default=1e-4, help="learning rate (1e-4)")
@@ -104,6 +111,8 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if not 0 < value < float("inf"):
             raise ValueError(f"--{name.replace('_', '-')} must be above 0, and is {value}")
+    if args.judge == "games" and not args.games:
+        raise ValueError("--judge games needs --games, which are played and taught each round")
     if args.seed < 0:
         raise ValueError(f"--seed must not be negative, and is {args.seed}")
     if args.stages is not None and not parse_stages(args.stages):
@@ -149,6 +158,7 @@ def run(args: argparse.Namespace) -> int:
         trial_steps=args.trial_steps,
         search_steps=args.search_steps,
         games=args.games,
+        judge=args.judge,
         fit_steps=args.fit_steps,
         lr=args.lr,
         shown_weight=args.shown_weight,
@@ -183,9 +193,7 @@ def run(args: argparse.Namespace) -> int:
             # Stopped before there was an agent in it.
             folder.discard()
         folder.close()
-    _say(
-        f"{folder.path}: argmax clears {course.best_clears}; watch it: warpzone play {folder.path}"
-    )
+    _say(f"{folder.path}: {course.best}; watch it: warpzone play {folder.path}")
     return 0
 
 

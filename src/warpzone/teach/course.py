@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from warpzone.config import TrainConfig
 from warpzone.env.stages import LONGEST_DELAY, stage_name
 from warpzone.eval.cases import Outcome, clears
 from warpzone.eval.evaluate import evaluate
+from warpzone.eval.whole_game import play_games
 from warpzone.model.agent import Agent
 from warpzone.run.folder import RunFolder
 from warpzone.run.names import BEST, EVALS, WEIGHTS
@@ -48,6 +49,8 @@ SILENCE = 60.0
 #: Random numbers for games are others than those for stages.
 GAMES = 1
 Kind = TypeVar("Kind", bound=Explorer)
+#: What makes an agent the best one: the episodes it clears, or the stages in a row of its games.
+Judge = Literal["stages", "games"]
 
 
 class NothingFoundError(OSError):
@@ -74,8 +77,9 @@ class Plan:
     #: they are for nothing.
     trial_steps: int = 6_000
     search_steps: int = 10_000_000
-    #: Whole games of a round.
+    #: Whole games of a round, and which evaluation says which agent is the best.
     games: int = 0
+    judge: Judge = "stages"
     #: Optimiser steps of a round.
     fit_steps: int = 300
     lr: float = 1e-4
@@ -105,7 +109,9 @@ class Course:
         """known: what is known of stages before the course begins."""
         self.plan = plan
         self.agent = agent
-        self.best_clears = -1
+        #: What is told of the best agent, and how it was judged.
+        self.best = ""
+        self._best_score = -1.0
         #: Steps of this course; as in `train --init`, those of the agent before are not counted.
         self.global_step = 0
         self._config, self._game = config, (rom, native)
@@ -247,7 +253,7 @@ class Course:
         return weight * (1.0 - failing)
 
     def _evaluate(self, number: int) -> Sequence[Outcome]:
-        """Plays the stages with argmax, and keeps the weights."""
+        """Plays the stages with argmax, games too if they are taught, and keeps the weights."""
         stages = ",".join(map(stage_name, self.plan.stages))
         outcomes = evaluate(
             self.agent,
@@ -260,12 +266,22 @@ class Course:
         count = clears(outcomes)
         seconds = time.perf_counter() - self._began
         meta = {"global_step": self.global_step, "clears": count, "seconds": round(seconds, 1)}
-        self._tell(f"round {number}: argmax clears {count} of {len(outcomes)}", "eval")
-        self._folder.save_weights(WEIGHTS, self.agent, meta)
         rows = [{**meta, **dataclasses.asdict(outcome)} for outcome in outcomes]
         self._folder.append(EVALS, rows)
-        if count > self.best_clears:
-            self.best_clears = count
+        told, score = f"argmax clears {count} of {len(outcomes)}", float(count)
+        if self.plan.games:
+            games = play_games(self.agent, self._config, *self._game, policies=("argmax",))
+            in_a_row = sum(game.stages_cleared for game in games) / len(games)
+            won = sum(game.won for game in games)
+            meta |= {"stages_in_a_row": round(in_a_row, 3), "games_won": won}
+            told += (
+                f"; in games {in_a_row:.2f} stages in a row, {won} of {len(games)} games are won"
+            )
+            score = in_a_row if self.plan.judge == "games" else score
+        self._tell(f"round {number}: {told}", "eval")
+        self._folder.save_weights(WEIGHTS, self.agent, meta)
+        if score > self._best_score:
+            self._best_score, self.best = score, told
             self._folder.save_weights(BEST, self.agent, meta)
         return outcomes
 

@@ -15,7 +15,9 @@ from warpzone import rom
 from warpzone.env.stages import parse_stages, stage_name
 from warpzone.eval.cases import Outcome
 from warpzone.eval.weights import find_agent
+from warpzone.eval.whole_game import Game
 from warpzone.run.folder import RunFolder
+from warpzone.run.safe import read_header
 from warpzone.teach import course
 from warpzone.teach.course import Course, NothingFoundError, Plan, failures, sharpen
 from warpzone.teach.fitting import Fit
@@ -38,6 +40,10 @@ def lesson(agent: Any, start: Start, length: int, shown: bool) -> Lesson:
     logits, marks = torch.zeros(length, agent.spec.actions).half(), (actions == 0) & shown
     values = torch.zeros(length).half()
     return Lesson(start.stage, start.start_delay, encoded, actions, marks, logits, values)
+
+
+def game(stages: int, won: bool = False) -> Game:
+    return Game("argmax", 0, "2-1", 40, stages, won, "won" if won else "game over", 100, 50)
 
 
 class World:
@@ -228,6 +234,7 @@ def test_games_of_each_round(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
             return Findings(found, [(starts[0], True), (starts[0], False)], [], 50, 0)
 
     monkeypatch.setattr(course, "GameExplorer", Games)
+    monkeypatch.setattr(course, "play_games", lambda *_, **__: [game(3)])
     told: list[str] = []
     path = run(world, tmp_path, 2, told, games=5)
     assert [len(set(starts)) for starts in played] == [5, 5]
@@ -247,6 +254,42 @@ def test_games_of_each_round(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert any("with trials 2 of 5 games are won" in text for text in told)
     rows = [json.loads(line) for line in (path / "evals.jsonl").read_text().splitlines()]
     assert rows[-1]["global_step"] == 2 * (107 + 50)
+
+
+@pytest.mark.parametrize(("judge", "best"), [("stages", 1), ("games", 2)])
+def test_games_may_say_which_agent_is_the_best(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, judge: str, best: int
+) -> None:
+    world = World(monkeypatch, [1, 3, 2, 0])
+    played = iter([[game(4), game(5)], [game(3)], [game(32, won=True), game(1)], [game(9)]])
+
+    class Games:
+        won = 0
+
+        def __init__(self, *_: Any, **__: Any) -> None: ...
+
+        def explore(self, starts: list[Start], steps: int) -> Findings:
+            return Findings([], [], [], 0, 0)
+
+    def play(agent: Any, *_: Any, policies: tuple[str, ...]) -> list[Game]:
+        # From the start delays of the protocol, with the weights that are evaluated.
+        assert policies == ("argmax",)
+        assert world.averaged == 1
+        return next(played)
+
+    monkeypatch.setattr(course, "GameExplorer", Games)
+    monkeypatch.setattr(course, "play_games", play)
+    told: list[str] = []
+    path = run(world, tmp_path, 3, told, games=2, judge=judge)
+    assert find_agent(path).global_step == best * 107
+    said = [text.split(", ", 1)[1] for text in told if text.startswith("[eval]")]
+    assert said[2] == (
+        "round 2: argmax clears 3 of 5; in games 16.50 stages in a row, 1 of 2 games are won"
+    )
+    meta = json.loads(read_header(path / "best.safetensors")[1]["meta"])
+    assert (meta["stages_in_a_row"], meta["games_won"]) == {1: (3.0, 0), 2: (16.5, 1)}[best]
+    rows = [json.loads(line) for line in (path / "evals.jsonl").read_text().splitlines()]
+    assert "games_won" not in rows[0]
 
 
 def test_nothing_found_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
