@@ -102,7 +102,7 @@ def test_eval_of_whole_games_and_of_weights_alone(capsys: OUT, run: Path, tmp_pa
     assert main([*words, "--json", str(out), "--parquet", str(table)]) == 0
     said = capsys.readouterr()
     assert "no configuration beside it" in said.err
-    assert "0 of 1 games won" in said.out
+    assert "0 of 1 games won, 1 of them different" in said.out
     (game,) = json.loads(out.read_text())["games"]
     assert (game["stage"], game["reason"]) == ("1-1", "game over")
     assert parquet.read_table(table).to_pylist() == [game]

@@ -90,6 +90,8 @@ def test_nothing_found(capsys: OUT) -> None:
         (["small", "--episodes", "-1"], 2, "--episodes"),
         (["small", "--search-steps", "-1"], 2, "--search-steps"),
         (["small", "--games", "-1"], 2, "--games"),
+        (["small", "--start-power", "tiny"], 2, "--start-power"),
+        (["small", "--patience", "0"], 2, "--patience"),
         (["small", "--judge", "games"], 2, "--judge games needs --games"),
         (["small", "--judge", "nobody"], 2, "--judge"),
         (["small", "--lr", "0"], 2, "--lr"),
@@ -160,10 +162,11 @@ def test_every_flag_is_part_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None
         raise KeyboardInterrupt
 
     monkeypatch.setattr("warpzone.teach.course.Course", note)
-    wanted = Plan((0, 14), (14,), 2, 3, 40, 50, 9, "games", 6, 0.25, 7.0, 1.5, 8)
+    wanted = Plan((0, 14), (14,), 2, 3, "any", 40, 7, 50, 9, "games", 6, 0.25, 7.0, 1.5, 8)
     words = ["--stages", "1-1,4-3", "--rounds", "2", "--episodes", "3", "--trial-steps", "40"]
     words += ["--search-steps", "50", "--fit-steps", "6", "--lr", "0.25", "--shown-weight", "7"]
     words += ["--sharpen", "1.5", "--games", "9", "--judge", "games", "--keep", "4-3"]
+    words += ["--start-power", "any", "--patience", "7"]
     assert main(["teach", "small", *words, "--seed", "8"]) == 130
     assert main(["teach", "small", "--stages", "1-1"]) == 130
     assert plans == [wanted, Plan((0,))]

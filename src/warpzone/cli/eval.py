@@ -185,6 +185,8 @@ def _from(args: argparse.Namespace) -> str:
 def _show_games(found: Found, rows: list[dict[str, Any]], seconds: float) -> None:
     from rich.table import Table
 
+    from warpzone.eval.card import different
+
     table = Table(title=f"{found.title}: the whole game, three lives", title_justify="left")
     for name in ("policy", "delay", "ended at", "x", "stages cleared", "how", "score"):
         table.add_column(name)
@@ -200,11 +202,12 @@ def _show_games(found: Found, rows: list[dict[str, Any]], seconds: float) -> Non
         )
     _console().print(table)
     for policy in dict.fromkeys(row["policy"] for row in rows):
-        counts = [row["stages_cleared"] for row in rows if row["policy"] == policy]
-        wins = sum(row["won"] for row in rows if row["policy"] == policy)
+        played = [row for row in rows if row["policy"] == policy]
+        counts = [row["stages_cleared"] for row in played]
         print(
             f"{policy}: {sum(counts) / len(counts):.2f} stages cleared on average, at best "
-            f"{max(counts)}; {wins} of {len(counts)} games won"
+            f"{max(counts)}; {sum(row['won'] for row in played)} of {len(counts)} games won, "
+            f"{different(played)} of them different"
         )
     print(f"{len(rows)} games in {seconds:.1f} s")
 

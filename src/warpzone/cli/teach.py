@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from warpzone.cli.acting import AGENT
 from warpzone.cli.counts import positive
+from warpzone.env.options import POWERS
 
 if TYPE_CHECKING:
     from warpzone.teach.course import Plan
@@ -41,11 +42,25 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "times where it fails (16)",
     )
     parser.add_argument(
+        "--start-power",
+        choices=POWERS,
+        default="small",
+        help="what Mario begins these as, as in games; any draws one of the three (small)",
+    )
+    parser.add_argument(
         "--trial-steps",
         type=positive,
         default=6_000,
         metavar="N",
         help="steps of trials for each start that it fails (6000)",
+    )
+    parser.add_argument(
+        "--patience",
+        type=positive,
+        default=60,
+        metavar="N",
+        help="how many times as many the first four starts get of a stage of which nothing is "
+        "known (60)",
     )
     parser.add_argument(
         "--search-steps",
@@ -155,7 +170,9 @@ def run(args: argparse.Namespace) -> int:
         keep=keep,
         rounds=args.rounds,
         episodes=args.episodes,
+        start_power=args.start_power,
         trial_steps=args.trial_steps,
+        patience=args.patience,
         search_steps=args.search_steps,
         games=args.games,
         judge=args.judge,

@@ -64,9 +64,16 @@ def games(documents: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
             "won": sum(row["won"] for row in chosen),
             "mean": round(sum(counts) / len(counts), 2),
             "best": max(counts),
+            "different": different(chosen),
             "ended": dict(Counter(row["stage"] for row in chosen).most_common()),
         }
     return found
+
+
+def different(games: Rows) -> int:
+    """How many of these games are not the very same one: near start delays play alike to the last
+    step, and so many results are one."""
+    return len({(one["stage"], one["x"], one["steps"], one["score"]) for one in games})
 
 
 def sample(rows: Rows, clears: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -205,7 +212,9 @@ def game_lines(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A line for the whole games of each policy."""
     return [
         f"- the whole game from 1-1 with three lives, {policy}: {one['mean']} stages in a row on "
-        f"average, {one['best']} at best, {one['won']} of {one['games']} games won; it ends in "
+        f"average, {one['best']} at best, {one['won']} of {one['games']} games won"
+        + (f" ({one['different']} of them different)" if "different" in one else "")
+        + "; it ends in "
         + ", ".join(f"{stage} ({times})" for stage, times in one["ended"].items())
         for policy, one in found.items()
     ]

@@ -101,8 +101,11 @@ def _measured(said: Any) -> dict[str, Any]:
 
 def _games(said: Any) -> dict[str, Any]:
     one = _object(said, "games")
+    counts = ["games", "won", "best"]
+    # Older descriptions do not say it.
+    counts += ["different"] if "different" in one else []
     return {
-        **{name: _count(one.get(name), name) for name in ("games", "won", "best")},
+        **{name: _count(one.get(name), name) for name in counts},
         "mean": _seconds(one.get("mean")) or 0.0,
         "ended": {
             stage: _count(times, "ended")

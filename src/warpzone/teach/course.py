@@ -26,7 +26,7 @@ from warpzone.teach.fitting import Fitter
 from warpzone.teach.games import GameExplorer
 from warpzone.teach.lessons import Lesson
 from warpzone.teach.places import Known
-from warpzone.teach.tasks import Findings, Start
+from warpzone.teach.tasks import PATIENCE, Findings, Start
 from warpzone.teach.ways import write_ways
 
 #: How many times as many start delays a stage gets in the first round, and where the agent fails:
@@ -73,9 +73,13 @@ class Plan:
     rounds: int = 10
     #: Start delays for each stage and round; more where the agent fails, and in the first round.
     episodes: int = 16
+    #: What Mario begins them as; evaluations begin as small Mario.
+    start_power: str = "small"
     #: Steps of trials for each of them that the agent fails, and of a search for a stage where
     #: they are for nothing.
     trial_steps: int = 6_000
+    #: How many times as many the first starts get of a stage of which nothing is known.
+    patience: int = PATIENCE
     search_steps: int = 10_000_000
     #: Whole games of a round, and which evaluation says which agent is the best.
     games: int = 0
@@ -152,7 +156,9 @@ class Course:
         explorer = self._explorer(Explorer, random)
         starts = self._starts(number, random)
         found = explorer.explore(starts, self.plan.trial_steps, self.plan.search_steps)
-        write_ways(self._folder, found.lessons)
+        if self.plan.start_power == "small":
+            # Ways are those of small Mario; a bigger one does not fit through everywhere.
+            write_ways(self._folder, found.lessons)
         self._keep(number, found)
         for stage in self.plan.stages:
             alone = [cleared for start, cleared in found.alone if start.stage == stage]
@@ -193,6 +199,8 @@ class Course:
             *self._game,
             seed=int(random.integers(2**31)),
             known=self._known,
+            start_power=self.plan.start_power,
+            patience=self.plan.patience,
             each_step=step,
         )
         return made

@@ -32,7 +32,7 @@ from warpzone.teach.places import Key, Known, Path, Place
 from warpzone.teach.retelling import retell
 from warpzone.teach.searching import search_way
 from warpzone.teach.table import Decisions, Table
-from warpzone.teach.tasks import Attempt, Findings, Start, Task
+from warpzone.teach.tasks import PATIENCE, Attempt, Findings, Start, Task
 from warpzone.teach.trials import Trials
 from warpzone.teach.turns import Turns
 
@@ -65,13 +65,17 @@ class Explorer:
         *,
         seed: int,
         known: dict[int, Known] | None = None,
+        start_power: str = "small",
+        patience: int = PATIENCE,
         each_step: Callable[[], None] = lambda: None,
     ) -> None:
-        """known: what was found before, by stage; what is found is added. each_step: called often;
-        an exception ends the exploration."""
+        """known: what was found before, by stage; what is found is added. start_power: what Mario
+        begins single stages as. patience: how many times as many steps pioneers get. each_step:
+        called often; an exception ends the exploration."""
         self._agent = agent
         self._config, self._rom, self._native = config, rom, native
         self._known = {} if known is None else known
+        self._start_power, self._patience = start_power, patience
         self._random = np.random.default_rng(seed)
         trials = Trials(agent.spec.actions, self._known, self._random)
         self._turns = Turns(self._known, trials)
@@ -137,6 +141,7 @@ class Explorer:
             delays=(0, LONGEST_DELAY),
             time_limit=STEP_LIMIT,
             stagnation_limit=STUCK_AFTER,
+            start_power=self._start_power,
         )
 
     def _begin(self, starts: Sequence[Start]) -> None:
@@ -150,7 +155,7 @@ class Explorer:
                 self._add(start, Place(keys[lane], state, frames, None, 0, lives))
 
     def _add(self, start: Start, door: Place, leads_on: bool = True) -> None:
-        task = Task(start, door, leads_on)
+        task = Task(start, door, leads_on, self._patience)
         self._known.setdefault(start.stage, Known())
         self._tasks.append(task)
         self._turns.waiting.append(task)

@@ -42,6 +42,8 @@ class Task:
     door: Place
     #: Whether the rest of a game is explored behind its goal.
     leads_on: bool = True
+    #: How many times as many steps it gets as a pioneer.
+    patience: int = PATIENCE
     paths: Paths = field(default_factory=Paths)
     seen: set[Key] = field(default_factory=set)
     #: Whether the agent has begun to play alone, and whether it reached the flag; None: not yet
@@ -70,7 +72,7 @@ class Task:
         """Steps after which nothing more is tried: `most`, for pioneers many times as many. After
         the flag was first reached so many more are enough, or as many as that took, or as some
         lessons have."""
-        most *= PATIENCE if self.pioneer else 1
+        most *= self.patience if self.pioneer else 1
         if self.lesson is None:
             return most
         more = max(more, self.steps_to_first, LESSONS_MORE * self.lesson.length)

@@ -50,14 +50,21 @@ def test_the_sample_is_of_sure_stages() -> None:
 
 
 def test_games_by_policy() -> None:
-    rows = [
-        {"policy": "argmax", "stages_cleared": 2, "won": False, "stage": "1-3"},
-        {"policy": "argmax", "stages_cleared": 3, "won": True, "stage": "8-4"},
-        {"policy": "argmax", "stages_cleared": 2, "won": False, "stage": "1-3"},
-    ]
+    lost = {"policy": "argmax", "stages_cleared": 2, "won": False, "stage": "1-3"}
+    lost |= {"x": 40, "steps": 500, "score": 3}
+    # The very same game twice; the third one differs only in how long it took.
+    rows = [lost, {**lost, "stages_cleared": 3, "won": True, "stage": "8-4"}, dict(lost)]
     found = card.games([{"games": rows}])["argmax"]
     assert (found["games"], found["won"], found["mean"], found["best"]) == (3, 1, 2.33, 3)
     assert found["ended"] == {"1-3": 2, "8-4": 1}
+    assert found["different"] == 2
+    assert card.different([*rows, {**lost, "steps": 501}]) == 3
+    (line,) = card.game_lines({"argmax": found})
+    assert "1 of 3 games won (2 of them different); it ends in 1-3 (2), 8-4 (1)" in line
+    # As older descriptions have it.
+    del found["different"]
+    (line,) = card.game_lines({"argmax": found})
+    assert "1 of 3 games won; it ends in" in line
 
 
 def test_rates_have_intervals() -> None:

@@ -56,6 +56,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("measured.0.clears.guess", {}, "no usable clears"),
     ("measured.0.fails.1-2", [1, 2], "not three numbers"),
     ("games.argmax.won", 0.5, "no usable won"),
+    ("games.argmax.different", -1, "no usable different"),
     ("games.argmax.ended.4-3", None, "no usable ended"),
 ]
 

@@ -54,12 +54,14 @@ class World:
         self.fitted: list[list[tuple[int, int, float]]] = []
         self.clears = clears
         self.finds = True
+        self.powers: list[str] = []
         self.averaged = 0
         world = self
 
         class Explorer:
             def __init__(self, agent: Any, *_: Any, **kwargs: Any) -> None:
                 self.agent, self.known = agent, kwargs["known"]
+                world.powers.append(kwargs["start_power"])
                 assert world.averaged == 1
                 # One memory of what worked for all rounds.
                 assert len(self.known) == len(world.explored)
@@ -153,6 +155,16 @@ def test_stages_of_which_only_clears_are_kept(
     run(world, tmp_path, 2, keep=(SECOND,))
     for starts in world.explored:
         assert {(one.stage, one.tried) for one in starts} == {(FIRST, True), (SECOND, False)}
+
+
+@pytest.mark.parametrize("power", ["small", "any"])
+def test_what_is_found_as_small_mario_is_a_way(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, power: str
+) -> None:
+    world = World(monkeypatch, [0, 2])
+    path = run(world, tmp_path, 1, start_power=power)
+    assert world.powers == [power]
+    assert (path / "ways.jsonl").exists() == (power == "small")
 
 
 def test_failures_are_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -309,3 +309,22 @@ def test_a_stopped_exploration_leaves_no_threads() -> None:
     with pytest.raises(KeyboardInterrupt):
         looking.explore(STARTS, 100)
     assert threading.active_count() <= before
+
+
+@pytest.mark.parametrize(
+    ("power", "begun"), [("small", {0}), ("big", {1}), ("fire", {2}), ("any", {0, 1, 2})]
+)
+def test_starts_are_those_of_the_mario_that_is_asked_for(power: str, begun: set[int]) -> None:
+    """Places hold what their lanes began as."""
+    looking = new(start_power=power)
+    starts = [Start(STAGE, delay) for delay in range(12)]
+    looking._begin(starts)
+    lanes = looking._lanes([starts[0]] * len(starts))
+    try:
+        for lane, one in enumerate(looking._tasks):
+            lanes.vector.load(lane, one.door.state)
+        idle = np.zeros(len(starts), np.int64)
+        landing = lanes.step(idle, np.arange(len(starts)))
+        assert set(landing.info[:, COLUMN["power"]].tolist()) == begun
+    finally:
+        lanes.close()

@@ -76,9 +76,10 @@ def test_pioneers_where_little_is_known() -> None:
 def test_those_that_waited_for_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """And begin again when a search has found a way."""
     monkeypatch.setattr(turns, "PIONEERS", 1)
-    monkeypatch.setattr("warpzone.teach.tasks.PATIENCE", 1)
-    looking = new()
+    looking = new(patience=1)
     found = looking.explore(STARTS[::2], 1_000)
+    # What is under way when they are spent goes on, in all lanes.
+    assert all(one.steps < 1_000 * PATIENCE / 2 for one in looking._tasks)
     assert [(start, cleared) for start, cleared in found.alone] == [
         (start, False) for start in STARTS[::2]
     ]
