@@ -7,6 +7,7 @@ decides, so a place that the policy never tries is found within seconds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -60,12 +61,14 @@ def find_way(
     seed: int,
     chances: NDArray[np.float64],
     most_steps: int,
+    known: Sequence[Sequence[int]] = (),
     num_threads: int = 1,
 ) -> tuple[Way | None, int]:
     """A way through the stage, or None when `most_steps` were not enough; and the steps taken.
 
-    options: of the lanes that the way is for. chances: of the actions. Results depend on no
-    thread."""
+    options: of the lanes that the way is for. chances: of the actions. known: ways from other
+    starts; places along them, as far as they lead from this one, are tried from as well. Results
+    depend on no thread."""
     # A way is one from the door: practice goes backwards to it.
     door = replace(options, start_halfway=0.0)
     lanes = replace(door, stages=[[stage_name(stage)]] * LANES, obs="ram", frame_stack=1)
@@ -73,7 +76,7 @@ def find_way(
         rom, LANES, autoreset=_engine.Autoreset.SAME_STEP, native=native, num_threads=num_threads
     )
     try:
-        return _Trials(vector, stage, seed, chances).run(most_steps)
+        return _Trials(vector, stage, seed, chances).run(most_steps, known)
     finally:
         vector.close()
 
@@ -103,14 +106,28 @@ class _Trials:
         self._list = [first]
         self._visits = [0]
 
-    def run(self, most_steps: int) -> tuple[Way | None, int]:
+    def run(self, most_steps: int, known: Sequence[Sequence[int]]) -> tuple[Way | None, int]:
         taken = 0
+        for begin in range(0, len(known), LANES):
+            ways = known[begin : begin + LANES]
+            taken += sum(map(len, ways))
+            if (found := self._go_along(ways)) is not None:
+                return Way(self.stage, self.seed, found), taken
         while taken < most_steps:
             found = self._trial()
             taken += LANES * TRIAL
             if found is not None:
                 return Way(self.stage, self.seed, found), taken
         return None, taken
+
+    def _go_along(self, ways: Sequence[Sequence[int]]) -> list[int] | None:
+        """Plays a lane along each of these ways; the first of them that reaches the flag."""
+        lengths = np.array([len(way) for way in ways] + [0] * (LANES - len(ways)))
+        actions = np.zeros((int(lengths.max()), LANES), np.int64)
+        for lane, way in enumerate(ways):
+            actions[: len(way), lane] = way
+            self.vector.load(lane, self._list[0].state)
+        return self._play([self._list[0]] * LANES, actions, lengths)
 
     def _trial(self) -> list[int] | None:
         weights = 1.0 / np.sqrt(np.array(self._visits) + 1.0)
@@ -119,9 +136,15 @@ class _Trials:
         for lane, index in enumerate(chosen):
             self._visits[index] += 1
             self.vector.load(lane, begun[lane].state)
-        actions = self._draw_actions()
-        alive = np.ones(LANES, np.bool_)
-        for step in range(TRIAL):
+        return self._play(begun, self._draw_actions(), np.full(LANES, TRIAL))
+
+    def _play(
+        self, begun: list[Place], actions: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> list[int] | None:
+        """Plays each lane for its number of actions, [steps, LANES], and saves the places it comes
+        to; the way of the first lane that reaches the flag."""
+        alive = lengths > 0
+        for step in range(len(actions)):
             self._step(actions[step])
             ended = self._terminated | self._truncated
             flags = alive & ended & (self._final_info[:, COLUMN["flag_get"]] != 0)
@@ -129,9 +152,10 @@ class _Trials:
                 lane = int(np.flatnonzero(flags)[0])
                 return [*_path(begun[lane]), *actions[: step + 1, lane].tolist()]
             alive &= ~ended
+            self._look(begun, actions[: step + 1], alive)
+            alive &= lengths > step + 1
             if not alive.any():
                 return None
-            self._look(begun, actions[: step + 1], alive)
         return None
 
     def _draw_actions(self) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from warpzone import _engine
 from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import Episode
 from warpzone.collect.lanes import LaneGroup, lane_options
+from warpzone.collect.practice import STRIDE, Practice, Spot, cell_of, compare, shown_from, spread
 from warpzone.collect.ranks import ALONE, Ranks
 from warpzone.collect.search import LANES, Way, find_way
 from warpzone.config import TrainConfig
@@ -36,10 +37,6 @@ from warpzone.run.recorded_ways import RecordedWay
 
 #: The numbers of these places in the engine begin here; the archive's own are lower.
 FIRST_PLACE = 1 << 22
-#: Steps between two places, and those before a place that are shown, in turn. Of one length, the
-#: policy's memory would tell what is shown from what it plays itself by the time since the start.
-STRIDE = 4
-SHOWN = (4, 16, 64, 8, 32)
 #: Episodes from a stage's start, none of which cleared it, before a search; and the clear rate from
 #: which on a way is no longer needed.
 EPISODES = 400
@@ -51,71 +48,6 @@ TRIED, MOST_TRIES = 256, 100
 #: start, where nothing can be learned yet; and how many times as often on the way as elsewhere.
 SHARE = 0.8
 TIMES = 3.0
-#: Attempts are forgotten at this rate, because the policy changes; a place also looks at the
-#: attempts of so many neighbours on either side.
-DECAY = 0.97
-NEIGHBOURS = 2
-#: What is shown is imitated while fewer attempts than this clear from where it begins.
-TAUGHT = 0.2
-#: Chance to be drawn that is left to a place where nothing or everything clears.
-LEAST_WEIGHT = 0.02
-
-
-def shown_from(index: int) -> int:
-    """The step of the way at which an episode from this place begins; place number i is
-    (i + 1) * STRIDE steps after the start."""
-    return max(0, (index + 1) * STRIDE - SHOWN[index % len(SHOWN)])
-
-
-@dataclass
-class Practice:
-    """The places of one way, and how attempts from there end."""
-
-    way: Way
-    first: int
-    #: A lane before the place, and the buttons that lead there, which fill frame stack and memory.
-    places: list[tuple[bytes, bytes]] = field(repr=False)
-    attempts: NDArray[np.float64]
-    clears: NDArray[np.float64]
-
-    def count(self, number: int, cleared: bool) -> None:
-        """An episode that began at a place has ended."""
-        index = number - self.first
-        self.attempts[index] = DECAY * self.attempts[index] + 1.0
-        self.clears[index] = DECAY * self.clears[index] + cleared
-
-    def chances(self) -> NDArray[np.float64]:
-        """How likely an attempt from each place clears; one half where nobody has tried."""
-        window = np.ones(2 * NEIGHBOURS + 1)
-        size = len(self.attempts)
-        attempts = np.convolve(self.attempts, window)[NEIGHBOURS : NEIGHBOURS + size]
-        clears = np.convolve(self.clears, window)[NEIGHBOURS : NEIGHBOURS + size]
-        return (clears + 1.0) / (attempts + 2.0)
-
-    def weights(self, door: float) -> NDArray[np.float64]:
-        """Places teach most where half of the attempts clear, and behind a fork: where attempts
-        clear and what leads there is imitated. door: see `taught`."""
-        chances = self.chances()
-        fork = np.where(self.taught(door), chances, 0.0)
-        return np.maximum(np.maximum(LEAST_WEIGHT, 4.0 * chances * (1.0 - chances)), fork)
-
-    def taught(self, door: float) -> NDArray[np.bool_]:
-        """Of each place, whether the policy imitates what leads there. door: the clear rate of
-        episodes from the stage's start, where the first of what is shown begins. It is not that of
-        the first place: the policy's memory tells episodes that were shown something from others,
-        so that it may clear from every place and still take its own wrong turn from the door."""
-        # Place number i is (i + 1) * STRIDE steps after the door.
-        begin = np.array([shown_from(index) // STRIDE for index in range(len(self.places))])
-        # Not of neighbours: a fork lies between two places.
-        chances = (self.clears + 1.0) / (self.attempts + 2.0)
-        taught: NDArray[np.bool_] = np.concatenate([[door], chances])[begin] < TAUGHT
-        return taught
-
-    @property
-    def mastered(self) -> float:
-        """The share of the way, counted from its end, from which most attempts clear."""
-        poor = np.flatnonzero((self.chances() < 0.5) | (self.attempts < 1.0))
-        return 1.0 - (poor[-1] + 1) / len(self.attempts) if len(poor) else 1.0
 
 
 class Ways:
@@ -206,17 +138,21 @@ class Ways:
                 by_stage.setdefault(one.stage, []).append(one)
         for ways in by_stage.values():
             ways.sort(key=lambda one: one.start_delay)
-            count = min(len(ways), MOST_WAYS)
-            for index in (np.arange(count) * len(ways) // count).tolist():
+            practised = 0
+            for index in spread(len(ways)):
                 one = ways[index]
-                self._add(Way(one.stage, seeds[one.start_delay], one.actions))
+                practised += self._add(Way(one.stage, seeds[one.start_delay], one.actions))
+                if practised == MOST_WAYS:
+                    break
         return len(self.practices)
 
-    def _add(self, way: Way) -> None:
+    def _add(self, way: Way) -> bool:
+        """Whether the way leads to the flag in lanes like those of the run."""
         if places := self._places(way):
             none = np.zeros(len(places)), np.zeros(len(places))
             self.practices[self._next] = Practice(way, self._next, places, *none)
             self._next += len(places)
+        return bool(places)
 
     def _door_seeds(self) -> dict[int, int]:
         """For each start delay a seed with which a lane of this run begins after it, as small Mario
@@ -245,7 +181,7 @@ class Ways:
         """Lanes like those of the run that begin at the door of one stage."""
         return replace(lane_options(self.config), stages=stage, start_halfway=0.0)
 
-    def _places(self, way: Way) -> list[tuple[bytes, bytes]]:
+    def _places(self, way: Way) -> list[Spot]:
         """Plays the way in a lane like those of the run; empty if it does not end at the flag."""
         vector = self._door(stage_name(way.stage)).make_vector(
             self._rom, 1, autoreset=_engine.Autoreset.SAME_STEP, native=self._native
@@ -256,12 +192,14 @@ class Ways:
         reward, ends = np.zeros(1, np.float32), np.zeros((2, 1), np.bool_)
         table, skip = action_table(self.config.actions).masks, self.config.frame_skip
         saved: list[bytes] = []
+        cells: list[tuple[int, ...]] = []
         try:
             vector.seed([way.seed])
             vector.reset(None, obs, info)
             for step, action in enumerate(way.actions):
                 if step % STRIDE == 0:
                     saved.append(vector.save(0))
+                    cells.append(cell_of(info[0]))
                 chosen = np.array([action])
                 vector.step(chosen, obs, reward, ends[0], ends[1], info, *last)
                 if ends.any() and step + 1 < len(way.actions):
@@ -274,7 +212,8 @@ class Ways:
         for end in range(STRIDE, len(way.actions), STRIDE):
             begin = shown_from(end // STRIDE - 1)
             buttons = (table[one : one + 1] for one in way.actions[begin:end])
-            places.append((saved[begin // STRIDE], b"".join(mask * skip for mask in buttons)))
+            masks = b"".join(mask * skip for mask in buttons)
+            places.append(Spot(saved[begin // STRIDE], masks, cells[end // STRIDE]))
         return places
 
     def shares(self, room: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -293,18 +232,19 @@ class Ways:
     ) -> None:
         """Tells the engine where episodes may begin. beside: the weight that all moments of the
         archive have together in each stage. rates: of clears from the start of each stage."""
+        compare(self.practices)
         wanted: dict[int, tuple[bytes, bytes, float]] = {}
         for stage in self.stages:
             practices = [one for one in self.practices.values() if one.way.stage == stage]
             weights = np.concatenate([one.weights(rates[stage]) for one in practices])
             weights *= TIMES * (beside.get(stage, 0.0) or 1.0) / weights.sum()
             places = [
-                (one.first + index, *place)
+                (one.first + index, spot)
                 for one in practices
-                for index, place in enumerate(one.places)
+                for index, spot in enumerate(one.places)
             ]
-            for (number, state, masks), weight in zip(places, weights.tolist(), strict=True):
-                wanted[number] = state, masks, weight
+            for (number, spot), weight in zip(places, weights.tolist(), strict=True):
+                wanted[number] = spot.state, spot.buttons, weight
         for group in groups:
             for number in sorted(self._given - wanted.keys()):
                 group.vector.remove_restart(number)

@@ -14,7 +14,8 @@ from warpzone import _engine
 from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import Episode
 from warpzone.collect.lanes import LaneGroup
-from warpzone.collect.ways import Practice, Ways
+from warpzone.collect.practice import Practice
+from warpzone.collect.ways import Ways
 from warpzone.config import TrainConfig
 from warpzone.env.stages import NUM_STAGES
 

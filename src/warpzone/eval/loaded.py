@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -26,6 +26,7 @@ from warpzone.eval.cases import DELAYS, POLICIES, Outcome
 from warpzone.eval.evaluate import evaluate
 from warpzone.eval.policy import batch_size, decide_lanes
 from warpzone.eval.weights import RUNS, Found, find_agent
+from warpzone.eval.whole_game import STANDING, begins_anew
 from warpzone.model.memory import State
 from warpzone.rom import native
 from warpzone.rom.waiting import loading
@@ -86,6 +87,8 @@ class LoadedAgent:
         self._state: State = ()
         self._previous = torch.zeros(0, dtype=torch.int64)
         self._starts = torch.zeros(0, dtype=torch.bool)
+        #: Lanes that see only the newest frame of the next observation.
+        self._anew = np.zeros(0, np.bool_)
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -117,6 +120,8 @@ class LoadedAgent:
             )
         if starts is not None:
             self.reset(starts)
+        if self._anew.any():
+            seen = np.where(self._anew[:, None, None, None], seen[:, -1:], seen)
         scores = self._decide(seen)
         if self.policy == "sampled":
             # The largest of logits with Gumbel noise is a draw from the policy.
@@ -124,6 +129,7 @@ class LoadedAgent:
         chosen: NDArray[np.int64] = scores.argmax(-1)
         self._previous = torch.from_numpy(chosen).to(self._device)
         self._starts.zero_()
+        self._anew[:] = False
         return chosen.reshape(()) if alone else chosen
 
     def reset(self, mask: ArrayLike | None = None) -> None:
@@ -139,6 +145,19 @@ class LoadedAgent:
                 f"{chosen.dtype} {list(chosen.shape)}"
             )
         self._starts |= torch.from_numpy(chosen).to(self._device)
+
+    def begin_anew(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """To be called after each step of whole games, with the infos before and after it. Lanes in
+        which a stage or a life begins are reset as in `warpzone eval --whole-game`: of the next
+        observation, whose other frames are older, they see only the newest one. If the agent was
+        trained on whole games, there are none."""
+        old, new = (
+            np.stack([np.atleast_1d(infos[name]) for name in STANDING], -1)
+            for infos in (before, after)
+        )
+        begun = begins_anew(self.config, old, new)
+        self.reset(begun)
+        self._anew |= begun
 
     def make_env(
         self, num_envs: int = 1, stages: StageSpec | None = None, **options: Any
@@ -195,6 +214,7 @@ class LoadedAgent:
         self._state = self.network.initial_state(lanes, self._device)
         self._previous = torch.zeros(lanes, dtype=torch.int64, device=self._device)
         self._starts = torch.ones(lanes, dtype=torch.bool, device=self._device)
+        self._anew = np.zeros(lanes, np.bool_)
 
     @torch.no_grad()
     def _decide(self, seen: NDArray[np.uint8]) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ from warpzone.eval.cases import Case
 from warpzone.eval.eval_lanes import EvalLanes
 from warpzone.eval.evaluate import Chooser, evaluating
 from warpzone.eval.policy import Policy
+from warpzone.eval.whole_game import begins_anew, standing_of
 from warpzone.model.agent import Agent
 
 Image = NDArray[np.uint8]
@@ -74,6 +75,7 @@ class Performance:
         self._cases = list(cases)
         self._seed = seed
         self._patience = protocol.STUCK_AFTER if stuck_after is None else stuck_after
+        self._whole = self._cases[0].stage < 0
         self._start: dict[str, Any] = {
             "start_power": start_power,
             "start_halfway": start_halfway,
@@ -84,7 +86,6 @@ class Performance:
     def frames(self) -> Iterator[list[Shot]]:
         """All lanes after each frame; those that have ended stay as they are. Scenes that the
         environment skips are not shown."""
-        whole = self._cases[0].stage < 0
         lanes = EvalLanes(
             self._config,
             self._rom,
@@ -93,7 +94,7 @@ class Performance:
             frame_skip=1,
             time_limit=0,
             stagnation_limit=0,
-            end="game_over" if whole else "life",
+            end="game_over" if self._whole else "life",
             **self._start,
         )
         try:
@@ -108,7 +109,8 @@ class Performance:
         running = np.arange(count)
         frames = lanes.first_frames.copy()
         progress = _Progress(lanes.first_info)
-        for step in range(protocol.STEP_LIMIT * (32 if self._cases[0].stage < 0 else 1)):
+        standing = standing_of(lanes.first_info)
+        for step in range(protocol.STEP_LIMIT * (32 if self._whole else 1)):
             decided = policy.decide(running)
             actions = chooser.choose(decided.logits, running, step)
             chances = _softmax(decided.logits)
@@ -136,11 +138,13 @@ class Performance:
                     seen=frames[lane].copy(),
                 )
             going = np.ones(len(running), np.bool_)
+            before = standing.copy()
             for _ in range(self._config.frame_skip):
                 moving = running[going]
                 landing = lanes.step(np.ascontiguousarray(actions[going]), moving)
                 frames[moving] = landing.frames
                 progress.take(moving, landing.info)
+                standing[moving] = standing_of(landing.info)
                 ended = landing.terminated
                 for row, lane in enumerate(moving.tolist()):
                     info = landing.info[row]
@@ -168,6 +172,9 @@ class Performance:
                     yield list(self.last)
                 return
             policy.observe(running, frames[running], acted)
+            if self._whole:
+                anew = running[begins_anew(self._config, before[running], standing[running])]
+                policy.begin(anew, frames[anew])
 
     def _shot(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -69,16 +69,18 @@ class Policy:
         self.device = next(agent.parameters()).device
         self.lanes = len(frames)
         self._batch = batch_size(self.device)
-        first = torch.from_numpy(frames).to(self.device)
         #: A ring of the last frames; all lanes are at the same step.
-        self._ring = first.expand(agent.spec.stack, *first.shape).clone()
+        self._ring = torch.zeros(
+            (agent.spec.stack, *frames.shape), dtype=torch.uint8, device=self.device
+        )
         self._newest = agent.spec.stack - 1
         self._state = agent.initial_state(self.lanes, device=self.device)
         self._actions = torch.zeros(self.lanes, dtype=torch.int64, device=self.device)
         self._starts = torch.ones(self.lanes, dtype=torch.bool, device=self.device)
+        self.begin(np.arange(self.lanes), frames)
         self._workers = None if self.device.type == "cuda" else workers(threads or cores())
 
-    def __enter__(self) -> Policy:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -89,6 +91,15 @@ class Policy:
     ) -> None:
         if self._workers is not None:
             self._workers.shutdown()
+
+    def begin(self, lanes: NDArray[np.int64], frames: NDArray[np.uint8]) -> None:
+        """These lanes begin as episodes of training do: the memory is empty, no action came
+        before, and the whole stack is the first frame."""
+        rows = torch.from_numpy(lanes).to(self.device)
+        self._ring[:, rows] = torch.from_numpy(frames).to(self.device)
+        self._actions[rows] = 0
+        # The network empties the memory and leaves out the action before.
+        self._starts[rows] = True
 
     @torch.no_grad()
     def decide(self, lanes: NDArray[np.int64]) -> Decisions:

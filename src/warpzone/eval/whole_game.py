@@ -1,4 +1,8 @@
-"""Evaluation of the whole game: from 1-1 with three lives."""
+"""Evaluation of the whole game: from 1-1 with three lives.
+
+The agent is told where a stage or a life begins: there it begins anew, as in the episodes that it
+was trained with. Its memory was never carried from one of those to the next.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from numpy.typing import NDArray
 from warpzone import _engine
 from warpzone.config import TrainConfig
 from warpzone.env.infos import COLUMN
-from warpzone.env.stages import stage_name
+from warpzone.env.stages import parse_stages, stage_name
 from warpzone.eval.cases import DELAYS, Case
 from warpzone.eval.eval_lanes import EvalLanes
 from warpzone.eval.evaluate import Chooser, evaluating
@@ -23,6 +27,8 @@ from warpzone.model.agent import Agent
 STUCK_AFTER = 400
 #: All 32 stages at the pace of the game's clock.
 STEP_LIMIT = 32 * 2500
+#: Fields of infos that say which stage is played with which life.
+STANDING = ("world", "stage", "life")
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ def play_games(
     chooser = Chooser(cases, seed)
     running = np.arange(len(cases))
     entered = np.zeros(len(cases), np.int64)
-    place = stages_of(lanes.first_info)
+    place, standing = stages_of(lanes.first_info), standing_of(lanes.first_info)
     games: list[Game | None] = [None] * len(cases)
     with evaluating(agent), closing(lanes), Policy(agent, lanes.first_frames) as policy:
         for step in range(STEP_LIMIT):
@@ -99,7 +105,11 @@ def play_games(
             running, on = running[~ended], ~ended
             if not len(running):
                 break
-            policy.observe(running, landing.frames[on], actions[on])
+            frames, after = landing.frames[on], standing_of(landing.info[on])
+            policy.observe(running, frames, actions[on])
+            anew = begins_anew(config, standing[running], after)
+            policy.begin(running[anew], frames[anew])
+            standing[running] = after
     return [game for game in games if game is not None]
 
 
@@ -107,6 +117,29 @@ def stages_of(info: NDArray[np.int32]) -> NDArray[np.int64]:
     """The stage of each row of infos as 0..31."""
     world, stage = info[:, COLUMN["world"]], info[:, COLUMN["stage"]]
     return ((world - 1) % 8 * 4 + (stage - 1) % 4).astype(np.int64)
+
+
+def remembers(config: TrainConfig) -> bool:
+    """Whether an agent keeps its memory from stage to stage and over lost lives: whether it was
+    trained on whole games."""
+    return not parse_stages(config.stages)
+
+
+def standing_of(info: NDArray[np.int32]) -> NDArray[np.int32]:
+    """`STANDING` of each row of infos."""
+    return info[:, [COLUMN[name] for name in STANDING]]
+
+
+def begins_anew(
+    config: TrainConfig, before: NDArray[np.int32], after: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    """The lanes of whole games in which the agent begins anew after a step, by their `STANDING`
+    before and after it: they have come to another stage, or a life is lost. A life that is won is
+    no beginning."""
+    if remembers(config):
+        return np.zeros(len(after), np.bool_)
+    moved = (after[:, :2] != before[:, :2]).any(-1)
+    return np.asarray(moved | (after[:, 2] < before[:, 2]))
 
 
 def is_over(info: NDArray[np.int32]) -> bool:

@@ -149,10 +149,10 @@ class Explorer:
         with closing(self._lanes(starts)) as lanes:
             keys = place_keys(lanes.first_info)
             for lane, start in enumerate(starts):
-                frames = (lanes.first_frames[lane].copy(),) * self._agent.spec.stack
+                first = lanes.first_frames[lane].copy()
                 lives = int(lanes.first_info[lane, COLUMN["life"]])
-                state = lanes.vector.save(lane)
-                self._add(start, Place(keys[lane], state, frames, None, 0, lives))
+                state, stack = lanes.vector.save(lane), self._agent.spec.stack
+                self._add(start, Place.door(keys[lane], state, first, stack, lives))
 
     def _add(self, start: Start, door: Place, leads_on: bool = True) -> None:
         task = Task(start, door, leads_on, self._patience)

@@ -1,8 +1,9 @@
 """Explores whole games: every stage of a game is a task, which begins as the one before has ended.
 
-In a game Mario comes to a stage big or small, with what the agent remembers of the stages before;
-after a lost life he begins it again, at its start or halfway. An agent that has only played single
-stages has seen none of that.
+In a game Mario comes to a stage big or small; after a lost life he begins it again, at its start or
+halfway. An agent that has only played single stages has seen none of that. It begins every task
+anew, with an empty memory, as it does in games of an evaluation; one that was trained on whole
+games goes on with what it remembers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from warpzone.env.infos import COLUMN
 from warpzone.env.stages import LONGEST_DELAY
 from warpzone.eval.cases import Case
 from warpzone.eval.eval_lanes import EvalLanes, Landing
-from warpzone.eval.whole_game import STEP_LIMIT, STUCK_AFTER, is_over, stages_of
+from warpzone.eval.whole_game import STEP_LIMIT, STUCK_AFTER, is_over, remembers, stages_of
 from warpzone.teach.explorer import Explorer
 from warpzone.teach.places import Place
 from warpzone.teach.tasks import Attempt, Start
@@ -58,6 +59,9 @@ class GameExplorer(Explorer):
         task = attempt.order.task
         if not task.leads_on:
             return
+        if place is not None and not remembers(self._config):
+            stack = len(place.frames)
+            place = Place.door(place.key, place.state, place.frames[-1], stack, place.lives)
         if reached and task.found == 1:
             if place is None:
                 self.won += 1

@@ -53,7 +53,7 @@ class Place:
     key: Key
     state: bytes
     frames: tuple[NDArray[np.uint8], ...]
-    #: What the agent remembers there, for one lane; None at the door.
+    #: What the agent remembers there, for one lane; None at a door, where it begins anew.
     memory: tuple[Tensor, ...] | None
     previous_action: int
     #: Lives that are left.
@@ -66,6 +66,13 @@ class Place:
     #: Steps from the door, and times that a trial chose actions on the way.
     depth: int = 0
     detours: int = 0
+
+    @classmethod
+    def door(
+        cls, key: Key, state: bytes, first: NDArray[np.uint8], stack: int, lives: int
+    ) -> Place:
+        """Where the agent begins anew, as in `Policy.begin`. first: what is seen there."""
+        return cls(key, state, (first,) * stack, None, 0, lives)
 
     @property
     def steps(self) -> Sequence[Step]:

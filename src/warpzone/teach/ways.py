@@ -16,7 +16,7 @@ from warpzone.teach.places import Known
 
 
 def write_ways(folder: RunFolder, lessons: Iterable[Lesson]) -> None:
-    """Notes the actions of lessons that begin at a stage's door, those that trials found."""
+    """Notes the actions of lessons of single stages, those that trials found."""
     rows = [
         {
             "stage": stage_name(lesson.stage),
@@ -24,7 +24,7 @@ def write_ways(folder: RunFolder, lessons: Iterable[Lesson]) -> None:
             "actions": lesson.actions.tolist(),
         }
         for lesson in lessons
-        if not lesson.alone and lesson.memory is None
+        if not lesson.alone
     ]
     folder.append(WAYS, rows)
 

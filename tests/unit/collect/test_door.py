@@ -3,8 +3,9 @@
 import numpy as np
 from tiny_runs import make_agent, make_collector, tiny
 
+from warpzone.collect.practice import SHOWN, STRIDE, Practice, Spot
 from warpzone.collect.search import Way
-from warpzone.collect.ways import FIRST_PLACE, SHOWN, STRIDE, Practice
+from warpzone.collect.ways import FIRST_PLACE
 from warpzone.env.stages import parse_stages
 
 MAZE = parse_stages("4-4")[0]
@@ -12,7 +13,7 @@ MAZE = parse_stages("4-4")[0]
 
 def practice(size: int) -> Practice:
     none = np.zeros(size), np.zeros(size)
-    return Practice(Way(MAZE, 0, []), FIRST_PLACE, [(b"", b"")] * size, *none)
+    return Practice(Way(MAZE, 0, []), FIRST_PLACE, [Spot(b"", b"")] * size, *none)
 
 
 def test_from_the_door_its_own_clears_decide() -> None:
@@ -40,7 +41,7 @@ def test_the_clear_rate_of_each_stage_is_its_door() -> None:
     guide = collector.guide
     state = collector.groups[0].vector.save(0)
     one = practice(30)
-    one.places[:] = [(state, b"")] * 30
+    one.places[:] = [Spot(state, b"")] * 30
     one.attempts[:], one.clears[:] = 30.0, 30.0
     guide.ways.practices[FIRST_PLACE] = one
     guide.ways._next += 30

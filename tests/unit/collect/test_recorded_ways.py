@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from warpzone import _engine, rom
 from warpzone.collect import ways
 from warpzone.collect.collector import Collector
 from warpzone.collect.episodes import Episode
+from warpzone.collect.practice import DECAY, Practice, spread
 from warpzone.collect.search import Way
-from warpzone.collect.ways import DECAY, FIRST_PLACE, Practice
+from warpzone.collect.ways import FIRST_PLACE
 from warpzone.config import ConfigError
 from warpzone.env.infos import COLUMN
 from warpzone.env.stages import NUM_STAGES, parse_stages
@@ -95,6 +97,27 @@ def test_of_many_recorded_ways_those_far_from_each_other_are_practised(
     assert found.begin_with(recorded) == 2
     assert sorted(one.way.actions for one in found.practices.values()) == sorted(chosen)
     collector.close()
+
+
+def test_ways_that_lead_nowhere_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "MOST_WAYS", 1)
+    collector = make(start_delay=120)
+    found = collector.guide.ways
+    first, *others = recorded_ways(KEPT, collector.config, [CASTLE], 12)
+    assert found.begin_with([first._replace(actions=[0] * 9), *others]) == 1
+    (one,) = found.practices.values()
+    assert one.way.actions in [other.actions for other in others]
+    collector.close()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 8, 40, 121])
+def test_what_is_spread_is_far_from_what_came_before(count: int) -> None:
+    order = spread(count)
+    assert sorted(order) == list(range(count))
+    for size in (1, 2, 4, 8, 16, 32):
+        if size <= count:
+            some = sorted(order[:size])
+            assert max(b - a for a, b in pairwise([*some, count])) <= 2 * -(-count // size)
 
 
 def test_ways_of_one_stage_share_its_episodes() -> None:

@@ -50,13 +50,48 @@ def found(threads: int = 1, most_steps: int = 3_000_000) -> tuple[Way | None, in
     )
 
 
+def test_known_ways_are_tried_first() -> None:
+    """One that leads to the flag ends the search; of others the search goes on from every place."""
+    way, steps = found()
+    assert way is not None
+    image = rom.find(None)
+
+    def search(*known: list[int], most_steps: int) -> tuple[Way | None, int]:
+        return find_way(
+            lane_options(CONFIG),
+            image,
+            native.load(image),
+            stage=MAZE,
+            seed=5,
+            chances=np.full(12, 1 / 12),
+            most_steps=most_steps,
+            known=known,
+        )
+
+    wrong = [0] * 40
+    again, taken = search(wrong, way.actions, most_steps=1)
+    assert again is not None
+    assert again.actions == way.actions
+    assert taken == len(wrong) + len(way.actions)
+    # Without its end the way is no way, and a search from the door finds none in so few steps.
+    few = steps // 10
+    assert found(most_steps=few)[0] is None
+    shorter, taken = search(way.actions[:-40], most_steps=few)
+    assert shorter is not None
+    assert taken < few + len(way.actions)
+    # Of more than there are lanes all are tried.
+    many, _ = search(*[wrong] * 130, way.actions, most_steps=1)
+    assert many is not None
+    assert many.actions == way.actions
+
+
 def test_a_way_begins_at_the_door_as_what_its_seed_draws() -> None:
     """Other lanes of the seed begin alike; a way from the middle never leads to the door."""
     config = tiny(stages="1-1", actions="complex", start_power="any", start_halfway=0.9)
     begun: dict[int, set[tuple[int, ...]]] = {}
     image = rom.find(None)
 
-    def look(self: _Trials, most_steps: int) -> tuple[None, int]:
+    def look(self: _Trials, most_steps: int, known: object) -> tuple[None, int]:
         info = self._info
         begun[self.seed] = set(
             zip(*(info[:, COLUMN[name]].tolist() for name in ("power", "restart")), strict=True)

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from tiny_runs import make_agent, make_collector, tiny
 
 from warpzone.collect.collector import Collector
+from warpzone.collect.practice import SHOWN, STRIDE, Practice
 from warpzone.collect.search import Way
 from warpzone.collect.turn import Turn
-from warpzone.collect.ways import FIRST_PLACE, SHOWN, STRIDE, Practice
+from warpzone.collect.ways import FIRST_PLACE
 from warpzone.env.infos import COLUMN
 
 PRACTISING: dict[str, Any] = {

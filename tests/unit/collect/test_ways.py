@@ -15,18 +15,9 @@ from warpzone.collect import ways
 from warpzone.collect.collector import Collector
 from warpzone.collect.episodes import Episode
 from warpzone.collect.lanes import lane_options
+from warpzone.collect.practice import DECAY, LEAST_WEIGHT, SHOWN, STRIDE, Practice, Spot, compare
 from warpzone.collect.search import Way
-from warpzone.collect.ways import (
-    DECAY,
-    EPISODES,
-    FIRST_PLACE,
-    LEARNED,
-    LEAST_WEIGHT,
-    SHOWN,
-    STRIDE,
-    Practice,
-    Ways,
-)
+from warpzone.collect.ways import EPISODES, FIRST_PLACE, LEARNED, Ways
 from warpzone.config import ConfigError
 from warpzone.env.infos import COLUMN
 from warpzone.env.stages import NUM_STAGES, parse_stages
@@ -170,7 +161,34 @@ def test_most_episodes_of_a_searched_stage_begin_inside_it(searched: Collector) 
 
 def practice(size: int = 60) -> Practice:
     none = np.zeros(size), np.zeros(size)
-    return Practice(Way(MAZE, 0, []), FIRST_PLACE, [(b"", b"")] * size, *none)
+    return Practice(Way(MAZE, 0, []), FIRST_PLACE, [Spot(b"", b"")] * size, *none)
+
+
+def test_ways_tell_each_other_what_attempts_come_to() -> None:
+    """Only those in the same cell of the same stage, and not what a way has tried itself."""
+    ways = {number: practice(3) for number in (0, 10, 20, 30)}
+    ways[30] = replace(ways[30], way=Way(MAZE + 1, 0, []))
+    for one, cells in ((0, (1, 2, 2)), (10, (2, 1, 3)), (20, (2, 2, 4)), (30, (1, 2, 3))):
+        ways[one].places[:] = [Spot(b"", b"", (0, cell)) for cell in cells]
+    for one, attempts, clears in (
+        (0, (5, 1, 0), (1, 1, 0)),
+        (10, (2, 4, 8), (0, 3, 8)),
+        (20, (1, 2, 0), (1, 0, 0)),
+        (30, (9, 9, 9), (9, 9, 9)),
+    ):
+        ways[one].attempts[:], ways[one].clears[:] = attempts, clears
+    compare(ways)
+    expected = {
+        0: [(3 + 1) / (4 + 2), (1 + 1) / (5 + 2), (1 + 1) / (5 + 2)],
+        10: [(2 + 1) / (4 + 2), (1 + 1) / (5 + 2), 0.5],
+        20: [(1 + 1) / (3 + 2), (1 + 1) / (3 + 2), 0.5],
+        30: [0.5, 0.5, 0.5],
+    }
+    for number, chances in expected.items():
+        np.testing.assert_allclose(ways[number].prior, chances)
+    # Where a way has tried often, its own attempts decide.
+    ways[0].attempts[:], ways[0].clears[:] = 1000.0, 0.0
+    assert (ways[0].chances() < 0.01).all()
 
 
 def test_practice_moves_from_the_flag_to_the_start() -> None:
@@ -293,7 +311,7 @@ def test_lanes_that_begin_on_the_way_are_where_it_was(searched: Collector) -> No
         step(played, action)
         shown.append(obs.copy())
     for index in range(0, len(one.places), 4):
-        state, masks = one.places[index]
+        state, masks, _ = one.places[index]
         begun.add_restart(1, state, masks, 1.0)
         begun.set_restart_share(1.0)
         begun.reset(None, obs, info)

@@ -33,8 +33,9 @@ from warpzone.collect import ways  # noqa: E402
 from warpzone.collect.archive import FIRST_EXPLORER  # noqa: E402
 from warpzone.collect.collector import Collected  # noqa: E402
 from warpzone.collect.curriculum import Curriculum  # noqa: E402
+from warpzone.collect.practice import Practice  # noqa: E402
 from warpzone.collect.search import Way, find_way  # noqa: E402
-from warpzone.collect.ways import FIRST_PLACE, Practice  # noqa: E402
+from warpzone.collect.ways import FIRST_PLACE  # noqa: E402
 from warpzone.config import TrainConfig  # noqa: E402
 from warpzone.dist.crew import FleetError  # noqa: E402
 from warpzone.dist.fleet import FleetCollector  # noqa: E402

@@ -11,15 +11,16 @@ from tiny_runs import tiny
 from warpzone.collect import ways
 from warpzone.collect.curriculum import Curriculum
 from warpzone.collect.episodes import Episode
+from warpzone.collect.practice import Practice, Spot
 from warpzone.collect.search import Way
-from warpzone.collect.ways import FIRST_PLACE, Practice
+from warpzone.collect.ways import FIRST_PLACE
 from warpzone.dist.practice import ActorsWays, LearnersWays, ToldWays
 
 CONFIG = tiny(archive_share=0.5, search_steps=1000, actors=2, algo="vtrace", stages="1-1,1-2")
 
 
 def practice(stage: int, first: int, mark: bytes) -> Practice:
-    return Practice(Way(stage, 3, [1] * 13), first, [(mark, b"")] * 3, np.zeros(3), np.zeros(3))
+    return Practice(Way(stage, 3, [1] * 13), first, [Spot(mark, b"")] * 3, np.zeros(3), np.zeros(3))
 
 
 def learner() -> LearnersWays:

@@ -1,4 +1,4 @@
-"""Games: each stage is a task, and goes on where the one before has ended."""
+"""Games: each stage is a task, and begins where the one before has ended."""
 
 from functools import cache
 from pathlib import Path
@@ -49,34 +49,29 @@ def explored() -> tuple[Found, list[Lesson]]:
 
 @torch.no_grad()
 def test_the_parts_of_a_game_are_one_game() -> None:
-    """Played one after the other by the agent, step by step, from power-on: what it sees, thinks
-    and remembers is what the lessons have."""
+    """Played one after the other by the agent, step by step, from power-on: what it sees and thinks
+    is what the lessons have, and it begins each of them anew."""
     found, lessons = explored()
     assert [lesson.stage for lesson in lessons] == [0, 1]
-    assert lessons[0].memory is None
+    assert [lesson.memory for lesson in lessons] == [None, None]
     agent, image = found.agent, rom.find(None)
     lanes = EvalLanes(
         found.config, image, native.load(image), [Case(-1, "argmax", DELAY)], end="game_over"
     )
-    frames = [lanes.first_frames[0].copy()] * agent.spec.stack
-    state, previous, number = agent.initial_state(1), 0, 0
+    newest = lanes.first_frames[0].copy()
     try:
         for lesson in lessons:
-            if lesson.memory is not None:
-                assert lesson.previous == previous
-                for kept, now in zip(lesson.memory, state, strict=True):
-                    torch.testing.assert_close(kept, now[0], atol=1e-3, rtol=1e-3)
+            frames, state, previous = [newest] * agent.spec.stack, agent.initial_state(1), 0
             for index, action in enumerate(lesson.actions.tolist()):
                 obs = torch.from_numpy(np.stack(frames))[None]
-                output = agent.act(
-                    obs, torch.tensor([previous]), state, torch.tensor([number == 0])
-                )
+                output = agent.act(obs, torch.tensor([previous]), state, torch.tensor([index == 0]))
                 torch.testing.assert_close(
                     lesson.logits[index].float(), output.logits[0], atol=0.03, rtol=0.03
                 )
-                state, previous, number = output.state, action, number + 1
+                state, previous = output.state, action
                 landing = lanes.step(np.array([action]), np.zeros(1, np.int64))
-                frames = [*frames[1:], landing.frames[0].copy()]
+                newest = landing.frames[0].copy()
+                frames = [*frames[1:], newest]
             assert stages_of(landing.info)[0] > lesson.stage
     finally:
         lanes.close()
@@ -102,8 +97,8 @@ def attempt(alone: bool = True, leads_on: bool = True) -> Attempt:
     return Attempt(Order(task, task.door, alone=alone), (), lives=2, steps=steps)
 
 
-def new(kind: type[Explorer] = GameExplorer) -> Any:
-    config, image = tiny(stages="1-1"), rom.find(None)
+def new(kind: type[Explorer] = GameExplorer, stages: str = "1-1") -> Any:
+    config, image = tiny(stages=stages), rom.find(None)
     return kind(make_agent(config), config, image, None, seed=0)
 
 
@@ -132,7 +127,10 @@ def test_a_life_won_in_a_stage_may_be_lost_there() -> None:
     assert new()._judge(richer, landed(life=2), 0) is False
 
 
-HERE = Place((7,), b"x", (), None, 3, lives=1)
+#: What the agent has seen there, oldest frame first, and what it remembers.
+SEEN = tuple(np.full((2, 2), frame, np.uint8) for frame in range(4))
+MEMORY = (torch.ones(3),)
+HERE = Place((7,), b"x", SEEN, MEMORY, 3, lives=1)
 
 
 @pytest.mark.parametrize(
@@ -162,10 +160,26 @@ def test_what_comes_next(
     looking._go_on(trying, reached, place, landed(stage=4).info[0])
     assert [(task.start.stage, task.leads_on) for task in looking._tasks] == tasks
     assert all(task.start.start_delay == DELAY for task in looking._tasks)
-    assert all(task.door is HERE for task in looking._tasks)
+    for door in (task.door for task in looking._tasks):
+        assert (door.key, door.state, door.lives) == (HERE.key, HERE.state, HERE.lives)
     assert list(looking._turns.waiting) == looking._tasks
     assert looking.won == won
     assert all(task.start.stage in looking._known for task in looking._tasks)
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_the_next_task_begins_anew(reached: bool) -> None:
+    """With the frame that the agent sees now and nothing else, as an episode does."""
+    looking, trying = new(), attempt()
+    trying.order.task.found = int(reached)
+    looking._go_on(trying, reached, HERE, landed(stage=4).info[0])
+    (task,) = looking._tasks
+    assert (task.door.memory, task.door.previous_action) == (None, 0)
+    assert [frame.tolist() for frame in task.door.frames] == [SEEN[-1].tolist()] * len(SEEN)
+    # Who was trained on whole games goes on.
+    looking = new(stages="game")
+    looking._go_on(trying, reached, HERE, landed(stage=4).info[0])
+    assert [task.door for task in looking._tasks] == [HERE]
 
 
 def test_stages_that_are_reached_later_are_left_like_others(

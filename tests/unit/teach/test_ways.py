@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from tiny_runs import tiny
 
 from warpzone import rom
@@ -24,11 +23,9 @@ FIRST, SECOND = 3, 31
 WAYS_KEPT = Path(__file__).parents[3] / "benchmarks" / "ways"
 
 
-def lesson(stage: int, delay: int, actions: list[int], shown: bool = True, **memory: Any) -> Lesson:
+def lesson(stage: int, delay: int, actions: list[int], shown: bool = True) -> Lesson:
     row = np.zeros(2, np.float16)
-    return make_lesson(
-        stage, delay, [Step(row, action, shown, row, 0.0) for action in actions], **memory
-    )
+    return make_lesson(stage, delay, [Step(row, action, shown, row, 0.0) for action in actions])
 
 
 def course(folder: Path, lessons: list[Lesson], **changes: Any) -> Path:
@@ -48,9 +45,8 @@ def test_what_was_written_is_known(tmp_path: Path) -> None:
         lesson(FIRST, 7, [1, 2, 3]),
         lesson(FIRST, 120, [4]),
         lesson(SECOND, 0, [0, 0]),
-        # The agent does this alone, and that begins in the middle of a game.
+        # The agent does this alone.
         lesson(FIRST, 8, [5], shown=False),
-        lesson(FIRST, 9, [6], memory=(torch.zeros(2),)),
     ]
     path = course(tmp_path, found)
     known = read_ways(path, tiny(), [FIRST, 5], 7)

@@ -1,0 +1,133 @@
+"""The places of one way, how attempts from there end, and which of them teach most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.collect.search import MAP, Way
+from warpzone.env.infos import COLUMN
+
+#: Steps between two places, and those before a place that are shown, in turn. Of one length, the
+#: policy's memory would tell what is shown from what it plays itself by the time since the start.
+STRIDE = 4
+SHOWN = (4, 16, 64, 8, 32)
+#: Attempts are forgotten at this rate, because the policy changes; a place also looks at the
+#: attempts of so many neighbours on either side.
+DECAY = 0.97
+NEIGHBOURS = 2
+#: What is shown is imitated while fewer attempts than this clear from where it begins.
+TAUGHT = 0.2
+#: Pixels of a cell. Attempts from other ways' places in a cell count as much as this many of a
+#: place's own: with forty ways of a stage few places have some.
+CELL = 64
+PRIOR = 2.0
+#: Chance to be drawn that is left to a place where nothing or everything clears.
+LEAST_WEIGHT = 0.02
+
+
+def shown_from(index: int) -> int:
+    """The step of the way at which an episode from this place begins; place number i is
+    (i + 1) * STRIDE steps after the start."""
+    return max(0, (index + 1) * STRIDE - SHOWN[index % len(SHOWN)])
+
+
+def spread(count: int) -> list[int]:
+    """The numbers below `count`, each far from those before it: the bits of what counts them are
+    read backwards (van der Corput's order)."""
+    bits = max(1, (count - 1).bit_length())
+    backwards = (int(f"{index:0{bits}b}"[::-1], 2) for index in range(1 << bits))
+    return [number for number in backwards if number < count]
+
+
+class Spot(NamedTuple):
+    """A place of a way: a lane before it, the buttons that lead there, which fill frame stack and
+    memory, and the cell of the stage's maps that it is in."""
+
+    state: bytes
+    buttons: bytes
+    cell: tuple[int, ...] = ()
+
+
+@dataclass
+class Practice:
+    """The places of one way, and how attempts from there end."""
+
+    way: Way
+    first: int
+    places: list[Spot] = field(repr=False)
+    attempts: NDArray[np.float64]
+    clears: NDArray[np.float64]
+    #: What attempts on other ways say about each place; one half where nobody has tried.
+    prior: NDArray[np.float64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.prior = np.full(len(self.attempts), 0.5)
+
+    def count(self, number: int, cleared: bool) -> None:
+        """An episode that began at a place has ended."""
+        index = number - self.first
+        self.attempts[index] = DECAY * self.attempts[index] + 1.0
+        self.clears[index] = DECAY * self.clears[index] + cleared
+
+    def chances(self) -> NDArray[np.float64]:
+        """How likely an attempt from each place clears."""
+        window = np.ones(2 * NEIGHBOURS + 1)
+        size = len(self.attempts)
+        attempts = np.convolve(self.attempts, window)[NEIGHBOURS : NEIGHBOURS + size]
+        clears = np.convolve(self.clears, window)[NEIGHBOURS : NEIGHBOURS + size]
+        return (clears + PRIOR * self.prior) / (attempts + PRIOR)
+
+    def weights(self, door: float) -> NDArray[np.float64]:
+        """Places teach most where half of the attempts clear, and behind a fork: where attempts
+        clear and what leads there is imitated. door: see `taught`."""
+        chances = self.chances()
+        fork = np.where(self.taught(door), chances, 0.0)
+        return np.maximum(np.maximum(LEAST_WEIGHT, 4.0 * chances * (1.0 - chances)), fork)
+
+    def taught(self, door: float) -> NDArray[np.bool_]:
+        """Of each place, whether the policy imitates what leads there. door: the clear rate of
+        episodes from the stage's start, where the first of what is shown begins. It is not that of
+        the first place: the policy's memory tells episodes that were shown something from others,
+        so that it may clear from every place and still take its own wrong turn from the door."""
+        # Place number i is (i + 1) * STRIDE steps after the door.
+        begin = np.array([shown_from(index) // STRIDE for index in range(len(self.places))])
+        # Not of neighbours: a fork lies between two places.
+        chances = (self.clears + PRIOR * self.prior) / (self.attempts + PRIOR)
+        taught: NDArray[np.bool_] = np.concatenate([[door], chances])[begin] < TAUGHT
+        return taught
+
+    @property
+    def mastered(self) -> float:
+        """The share of the way, counted from its end, from which most attempts clear."""
+        poor = np.flatnonzero((self.chances() < 0.5) | (self.attempts < 1.0))
+        return 1.0 - (poor[-1] + 1) / len(self.attempts) if len(poor) else 1.0
+
+
+def compare(practices: Mapping[int, Practice]) -> None:
+    """Tells each way what attempts on the others have come to. practices: by any number."""
+    numbers: dict[tuple[int, ...], int] = {}
+    cells: dict[int, NDArray[np.int64]] = {}
+    for key, one in practices.items():
+        names = ((one.way.stage, *spot.cell) for spot in one.places)
+        cells[key] = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+
+    def sums(key: int) -> NDArray[np.float64]:
+        counts = practices[key].attempts, practices[key].clears
+        return np.stack([np.bincount(cells[key], count, len(numbers)) for count in counts])
+
+    own = {key: sums(key) for key in practices}
+    total = sum(own.values(), np.zeros((2, len(numbers))))
+    for key, one in practices.items():
+        attempts, clears = (total - own[key])[:, cells[key]]
+        one.prior = (clears + 1.0) / (attempts + 2.0)
+
+
+def cell_of(info: NDArray[np.int32]) -> tuple[int, ...]:
+    """Which map of the stage Mario is on, and whereabouts."""
+    at = info[COLUMN["x_pos"]] // CELL, info[COLUMN["y_pos"]] // CELL
+    return (*(int(info[COLUMN[name]]) for name in MAP), *map(int, at))
