@@ -1,5 +1,6 @@
 """What only a GPU can show. Skipped without one; `benchmarks/device.sh verify` runs it there."""
 
+import gc
 import json
 import math
 import os
@@ -11,6 +12,7 @@ import torch
 from rank_runs import alone
 from tiny_runs import Recorder, tiny
 
+from warpzone.collect.actor import record
 from warpzone.observers.make import make_observers
 from warpzone.observers.progress import Progress
 from warpzone.train.loop import Run
@@ -155,3 +157,27 @@ def test_gpu_hours_are_a_budget(tmp_path: Path) -> None:
         run.close()
     assert 1 < run.budget.gpu_seconds < 5
     assert len(shown.rows) == run.global_update > 0
+
+
+def test_graphs_that_are_garbage_do_not_end_a_recording() -> None:
+    """Those of an earlier run in this process, which refers to itself; a program that trains twice
+    leaves many, and Python may come to look for garbage at any moment."""
+    seen = torch.zeros(8, device="cuda")
+
+    def add() -> None:
+        # Enough objects for several searches, were there any.
+        assert len([[number] for number in range(5_000)]) == 5_000
+        seen.add_(1.0)
+
+    for _ in range(20):
+        earlier: list[Any] = [record(add, [seen])]
+        earlier.append(earlier)
+    del earlier
+    gc.set_threshold(100, 2, 2)
+    try:
+        replay = record(add, [seen])
+    finally:
+        gc.set_threshold(700, 10, 10)
+    replay()
+    torch.cuda.synchronize()
+    assert seen.tolist() == [1.0] * 8

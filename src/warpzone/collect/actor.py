@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
@@ -9,6 +10,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from warpzone.collect.garbage import uncollected
 from warpzone.config import TrainConfig
 from warpzone.config.optimisation import OptimisationConfig
 from warpzone.data.stacking import wide
@@ -153,7 +155,9 @@ def record(
             function()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
+    # A graph of an earlier run in this process may be garbage: freeing it ends the recording.
+    gc.collect()
+    with uncollected(), torch.cuda.graph(graph, stream=stream):
         function()
     for tensor, value in zip(tensors, saved, strict=True):
         tensor.copy_(value)

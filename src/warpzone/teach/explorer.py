@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from warpzone import _engine
+from warpzone.collect.garbage import uncollected
 from warpzone.collect.search import place_keys
 from warpzone.config import TrainConfig
 from warpzone.env.infos import COLUMN
@@ -26,7 +27,6 @@ from warpzone.eval.eval_lanes import EvalLanes, Landing
 from warpzone.eval.evaluate import STEP_LIMIT, STUCK_AFTER
 from warpzone.model.agent import Agent
 from warpzone.model.cpu import has_bfloat16
-from warpzone.teach.garbage import uncollected
 from warpzone.teach.lessons import Step, cost, make_lesson
 from warpzone.teach.places import Key, Known, Path, Place
 from warpzone.teach.retelling import retell
