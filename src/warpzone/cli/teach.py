@@ -146,7 +146,7 @@ def run(args: argparse.Namespace) -> int:
     from warpzone.run.reader import named_run
     from warpzone.run.versions import add_session
     from warpzone.teach.course import Course, Plan
-    from warpzone.teach.ways import read_ways
+    from warpzone.teach.ways import meet_ways, read_ways
     from warpzone.train.initial import initial
 
     stages = parse_stages(args.stages or found.config.stages)
@@ -194,12 +194,15 @@ def run(args: argparse.Namespace) -> int:
         folder.write_config(config)
         taught = {"taught": _command(args, plan), "init": initial(found, args.agent)}
         add_session(folder.path, torch.device("cpu"), image, taught)
+        program = native.load(image)
+        if known is not None:
+            meet_ways(known, config, image, program)
         course = Course(
             plan,
             found.agent,
             config,
             image,
-            native.load(image),
+            program,
             folder,
             known=known,
             say=_say,

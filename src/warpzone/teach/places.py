@@ -189,8 +189,7 @@ class Known:
         way = [step.action for step in place.path(steps)]
         self._ways.append((start_delay, way))
         for one in (*place.chain(), *places):
-            joined = self._joined.setdefault(one.key, deque(maxlen=MOST_JOINED))
-            joined.append((way, one.depth))
+            self.meet(way, one.key, one.depth)
         parts = [(one.before, one.steps) for one in place.chain()]
         for begun, part in [*parts, (place, steps)]:
             shown = [index for index, step in enumerate(part) if step.shown]
@@ -204,6 +203,15 @@ class Known:
     def add_way(self, start_delay: int, actions: Sequence[int]) -> None:
         """A way that a search found."""
         self._ways.append((start_delay, list(actions)))
+
+    def meet(self, way: list[int], key: Key, depth: int) -> None:
+        """The way comes by this place after so many steps; trials that do as well can go along."""
+        self._joined.setdefault(key, deque(maxlen=MOST_JOINED)).append((way, depth))
+
+    @property
+    def whole(self) -> list[tuple[int, list[int]]]:
+        """All ways with their start delays, in the order in which they were found."""
+        return list(self._ways)
 
     def ways(self, start_delay: int) -> list[list[int]]:
         """All ways: the newest, then those of similar start delays. What is found for one start

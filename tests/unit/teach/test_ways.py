@@ -9,6 +9,8 @@ import pytest
 from tiny_runs import tiny
 
 from warpzone import rom
+from warpzone._engine import PlayerState
+from warpzone.collect.search import place_keys
 from warpzone.env.infos import COLUMN
 from warpzone.env.stages import parse_stages
 from warpzone.eval.cases import Case
@@ -16,11 +18,19 @@ from warpzone.eval.eval_lanes import EvalLanes
 from warpzone.rom import native
 from warpzone.run.folder import RunFolder
 from warpzone.run.names import CONFIG, WAYS
+from warpzone.run.recorded_ways import recorded_ways
+from warpzone.teach.explorer import EVERY
 from warpzone.teach.lessons import Lesson, Step, make_lesson
-from warpzone.teach.ways import read_ways, write_ways
+from warpzone.teach.places import Known, Place
+from warpzone.teach.places import Path as Trodden
+from warpzone.teach.ways import meet_ways, read_ways, write_ways
 
 FIRST, SECOND = 3, 31
 WAYS_KEPT = Path(__file__).parents[3] / "benchmarks" / "ways"
+
+
+def place_of(key: tuple[int, ...]) -> Place:
+    return Place(key, b"", (), None, 0, 1)
 
 
 def lesson(stage: int, delay: int, actions: list[int], shown: bool = True) -> Lesson:
@@ -94,6 +104,42 @@ def test_ways_of_another_game_are_refused(change: dict[str, Any], tmp_path: Path
 def test_the_european_game_is_the_usual_one(tmp_path: Path) -> None:
     path = course(tmp_path, [lesson(FIRST, 7, [1])])
     assert read_ways(path, tiny(rom="eu"), [FIRST], 7)[FIRST].ways(0) == [[1]]
+
+
+def test_trials_go_along_recorded_ways_from_places_that_these_come_by() -> None:
+    """From each place that a lane, stepped alone, comes by while Mario obeys, and from no other."""
+    castle = parse_stages("8-4")[0]
+    config = tiny(**json.loads((WAYS_KEPT / CONFIG).read_text()))
+    image = rom.find(config.rom)
+    known = {castle: Known()}
+    for one in recorded_ways(WAYS_KEPT, config, [castle], 12)[-3:]:
+        known[castle].add_way(one.start_delay, one.actions)
+    ways = known[castle].whole
+    meet_ways(known, config, image, native.load(image))
+    expected: dict[tuple[int, ...], list[tuple[list[int], int]]] = {}
+    skipped = 0
+    for start_delay, way in ways:
+        case = Case(castle, "argmax", start_delay)
+        lanes = EvalLanes(config, image, native.load(image), [case], stagnation_limit=0)
+        for depth, action in enumerate(way, 1):
+            info = lanes.step(np.array([action]), np.zeros(1, np.int64)).info
+            obeys = info[0, COLUMN["player_state"]] == PlayerState.IN_CONTROL
+            skipped += not obeys
+            if depth % EVERY == 0 and obeys:
+                expected.setdefault(place_keys(info)[0], []).append((way, depth))
+        lanes.close()
+    # In pipes he does not.
+    assert skipped
+    random = np.random.default_rng(0)
+    for key, all_of in expected.items():
+        path = Trodden([place_of(key)], 0, 0)
+        drawn = [known[castle].join(path, random) for _ in range(40)]
+        for one in drawn:
+            assert one is not None
+            assert any(one[1] == way[depth : depth + len(one[1])] for way, depth in all_of)
+    nowhere = Trodden([place_of((9, 9, 9, 9, 9, 9, 9, 9, 9))], 0, 0)
+    assert known[castle].join(nowhere, random) is None
+    assert set(known[castle]._joined) == set(expected)
 
 
 def test_the_ways_of_the_benchmarks_lead_to_the_flag() -> None:
