@@ -20,6 +20,8 @@ SHOWN = (4, 16, 64, 8, 32)
 #: attempts of so many neighbours on either side.
 DECAY = 0.97
 NEIGHBOURS = 2
+#: What is left of a clear after some twenty attempts.
+FORGOTTEN = 0.5
 #: What is shown is imitated while fewer attempts than this clear from where it begins.
 TAUGHT = 0.2
 #: Pixels of a cell. Attempts from other ways' places in a cell count as much as this many of a
@@ -106,6 +108,13 @@ class Practice:
         """The share of the way, counted from its end, from which most attempts clear."""
         poor = np.flatnonzero((self.chances() < 0.5) | (self.attempts < 1.0))
         return 1.0 - (poor[-1] + 1) / len(self.attempts) if len(poor) else 1.0
+
+    @property
+    def reached(self) -> float:
+        """The share of the way, counted from its end, from which some attempts clear. Where the end
+        is hard, most fail from everywhere, and practice gets nearer to the start all the same."""
+        some = np.flatnonzero(self.clears > FORGOTTEN)
+        return 1.0 - some[0] / len(self.clears) if len(some) else 0.0
 
 
 def compare(practices: Mapping[int, Practice]) -> None:

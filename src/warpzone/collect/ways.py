@@ -270,9 +270,11 @@ class Ways:
     def metrics(self) -> dict[str, float]:
         """How many ways are practised, how much of them is mastered, and what searches cost."""
         mastered = [practice.mastered for practice in self.practices.values()]
+        reached = [practice.reached for practice in self.practices.values()]
         return {
             "ways": float(len(mastered)),
             "ways_mastered": float(np.mean(mastered)) if mastered else 0.0,
+            "ways_reached": float(np.mean(reached)) if reached else 0.0,
             "searched_steps": float(self.searched_steps),
         }
 

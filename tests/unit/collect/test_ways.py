@@ -15,7 +15,7 @@ from warpzone.collect import ways
 from warpzone.collect.collector import Collector
 from warpzone.collect.episodes import Episode
 from warpzone.collect.lanes import lane_options
-from warpzone.collect.practice import DECAY, LEAST_WEIGHT, SHOWN, STRIDE, Practice, Spot, compare
+from warpzone.collect.practice import DECAY, LEAST_WEIGHT, SHOWN, STRIDE, Practice, Spot
 from warpzone.collect.search import Way
 from warpzone.collect.ways import EPISODES, FIRST_PLACE, LEARNED, Ways
 from warpzone.config import ConfigError
@@ -162,33 +162,6 @@ def test_most_episodes_of_a_searched_stage_begin_inside_it(searched: Collector) 
 def practice(size: int = 60) -> Practice:
     none = np.zeros(size), np.zeros(size)
     return Practice(Way(MAZE, 0, []), FIRST_PLACE, [Spot(b"", b"")] * size, *none)
-
-
-def test_ways_tell_each_other_what_attempts_come_to() -> None:
-    """Only those in the same cell of the same stage, and not what a way has tried itself."""
-    ways = {number: practice(3) for number in (0, 10, 20, 30)}
-    ways[30] = replace(ways[30], way=Way(MAZE + 1, 0, []))
-    for one, cells in ((0, (1, 2, 2)), (10, (2, 1, 3)), (20, (2, 2, 4)), (30, (1, 2, 3))):
-        ways[one].places[:] = [Spot(b"", b"", (0, cell)) for cell in cells]
-    for one, attempts, clears in (
-        (0, (5, 1, 0), (1, 1, 0)),
-        (10, (2, 4, 8), (0, 3, 8)),
-        (20, (1, 2, 0), (1, 0, 0)),
-        (30, (9, 9, 9), (9, 9, 9)),
-    ):
-        ways[one].attempts[:], ways[one].clears[:] = attempts, clears
-    compare(ways)
-    expected = {
-        0: [(3 + 1) / (4 + 2), (1 + 1) / (5 + 2), (1 + 1) / (5 + 2)],
-        10: [(2 + 1) / (4 + 2), (1 + 1) / (5 + 2), 0.5],
-        20: [(1 + 1) / (3 + 2), (1 + 1) / (3 + 2), 0.5],
-        30: [0.5, 0.5, 0.5],
-    }
-    for number, chances in expected.items():
-        np.testing.assert_allclose(ways[number].prior, chances)
-    # Where a way has tried often, its own attempts decide.
-    ways[0].attempts[:], ways[0].clears[:] = 1000.0, 0.0
-    assert (ways[0].chances() < 0.01).all()
 
 
 def test_practice_moves_from_the_flag_to_the_start() -> None:

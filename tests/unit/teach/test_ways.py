@@ -134,9 +134,9 @@ def test_trials_go_along_recorded_ways_from_places_that_these_come_by() -> None:
     for key, all_of in expected.items():
         path = Trodden([place_of(key)], 0, 0)
         drawn = [known[castle].join(path, random) for _ in range(40)]
-        for one in drawn:
-            assert one is not None
-            assert any(one[1] == way[depth : depth + len(one[1])] for way, depth in all_of)
+        for joined in drawn:
+            assert joined is not None
+            assert any(joined[1] == way[depth : depth + len(joined[1])] for way, depth in all_of)
     nowhere = Trodden([place_of((9, 9, 9, 9, 9, 9, 9, 9, 9))], 0, 0)
     assert known[castle].join(nowhere, random) is None
     assert set(known[castle]._joined) == set(expected)
