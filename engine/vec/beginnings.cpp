@@ -44,9 +44,7 @@ const RestartPoint<C>* Beginnings<C>::draw_point(int stage, Rng& rng) const {
   const bool own = stage >= 0 && !stage_shares.empty();
   const double wanted = own ? stage_shares[static_cast<size_t>(stage)] : share;
   if (wanted <= 0 || points.empty() || !rng.chance(wanted)) return nullptr;
-  const auto weight = [&](size_t i) {
-    return points[i].stage == stage ? points[i].weight : 0.0;
-  };
+  const auto weight = [&](size_t i) { return points[i].stage == stage ? points[i].weight : 0.0; };
   const size_t drawn = draw_weighted(points.size(), weight, rng);
   return drawn < points.size() ? points[drawn].point.get() : nullptr;
 }

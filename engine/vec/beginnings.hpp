@@ -28,8 +28,8 @@ struct RestartPoint {
   Script script;                 ///< forced after the restart; may be null
 };
 
-/// What a draw looks at of a restart point. There may be tens of thousands, and every reset looks at
-/// all of them.
+/// What a draw looks at of a restart point. There may be tens of thousands, and every reset looks
+/// at all of them.
 template <Console C>
 struct Candidate {
   int32_t id;
@@ -47,9 +47,9 @@ template <Console C>
 struct Beginnings {
   std::vector<double> stage_weights;  ///< of each stage; empty = all alike
   Script script;                      ///< forced at the start of every episode; may be null
-  std::vector<Candidate<C>> points;  ///< by rising id
-  double share = 0;                  ///< of episodes that begin at a restart point of their stage
-  std::vector<double> stage_shares;  ///< the same for each stage by itself; empty = `share`
+  std::vector<Candidate<C>> points;   ///< by rising id
+  double share = 0;                   ///< of episodes that begin at a restart point of their stage
+  std::vector<double> stage_shares;   ///< the same for each stage by itself; empty = `share`
 
   int draw_stage(const std::vector<uint8_t>& stages, Rng& rng) const {
     return wz::draw_stage(stages, stage_weights, rng);
