@@ -99,6 +99,22 @@ def test_of_many_recorded_ways_those_far_from_each_other_are_practised(
     collector.close()
 
 
+def test_ways_hear_of_attempts_on_others_before_places_are_weighed() -> None:
+    collector = make(start_delay=120)
+    guide = collector.guide
+    guide.ways.begin_with(recorded_ways(KEPT, collector.config, [CASTLE], 12))
+    one, other, *_ = guide.ways.practices.values()
+    guide.ways.apply(collector.groups, {}, NO_CLEARS)
+    assert (other.prior == 0.5).all()
+    guide.ways.learn([episode(CASTLE, "death", one.first)] * 50)
+    guide.ways.apply(collector.groups, {}, NO_CLEARS)
+    # Both begin at the same door.
+    assert other.places[0].cell == one.places[0].cell
+    assert other.prior[0] < 0.1
+    assert one.prior[0] == 0.5
+    collector.close()
+
+
 def test_ways_that_lead_nowhere_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ways, "MOST_WAYS", 1)
     collector = make(start_delay=120)
