@@ -2,13 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from small_agents import ship, small_run
 
 from warpzone.cli.main import main
-from warpzone.teach.course import Plan
+from warpzone.teach import course
+from warpzone.teach.course import Course, Plan
 
 OUT = pytest.CaptureFixture[str]
 #: An agent with a memory that has learned nothing; steps without new ground soon are too many.
@@ -121,8 +123,18 @@ def test_bad_input(words: list[str], code: int, sentence: str, capsys: OUT) -> N
     assert not list(Path("runs").glob("*/best.safetensors")) if Path("runs").exists() else True
 
 
-def test_what_a_course_found_is_tried_first(capsys: OUT) -> None:
+def test_what_a_course_found_is_tried_first(capsys: OUT, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every lesson of a course has its way in the folder, and another course asks nobody else."""
+    #: Of each course, the places from which trials can go along ways that it was given.
+    joined: list[int] = []
+
+    class Watched(Course):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            known = options["known"] or {}
+            joined.append(sum(len(one._joined) for one in known.values()))
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr(course, "Course", Watched)
     assert main(["teach", "small", *SMALL, "--seed", "4"]) == 0
     rows = [json.loads(line) for line in Path("runs/taught/ways.jsonl").read_text().splitlines()]
     assert rows
@@ -133,6 +145,8 @@ def test_what_a_course_found_is_tried_first(capsys: OUT) -> None:
     assert "; lessons for 5 others, none for none;" in capsys.readouterr().out
     (session,) = json.loads(Path("runs/again/versions.json").read_text())["sessions"]
     assert "--ways taught" in session["taught"]
+    assert joined[0] == 0
+    assert joined[1] > 20
 
 
 def test_a_run_is_never_overwritten(capsys: OUT) -> None:

@@ -35,8 +35,9 @@ CONFIG = tiny(
 )
 
 
-@cache
-def found(threads: int = 1, most_steps: int = 3_000_000) -> tuple[Way | None, int]:
+def search(
+    *known: list[int], most_steps: int = 3_000_000, threads: int = 1
+) -> tuple[Way | None, int]:
     image = rom.find(None)
     return find_way(
         lane_options(CONFIG),
@@ -46,28 +47,20 @@ def found(threads: int = 1, most_steps: int = 3_000_000) -> tuple[Way | None, in
         seed=5,
         chances=np.full(12, 1 / 12),
         most_steps=most_steps,
+        known=known,
         num_threads=threads,
     )
+
+
+@cache
+def found(threads: int = 1, most_steps: int = 3_000_000) -> tuple[Way | None, int]:
+    return search(most_steps=most_steps, threads=threads)
 
 
 def test_known_ways_are_tried_first() -> None:
     """One that leads to the flag ends the search; of others the search goes on from every place."""
     way, steps = found()
     assert way is not None
-    image = rom.find(None)
-
-    def search(*known: list[int], most_steps: int) -> tuple[Way | None, int]:
-        return find_way(
-            lane_options(CONFIG),
-            image,
-            native.load(image),
-            stage=MAZE,
-            seed=5,
-            chances=np.full(12, 1 / 12),
-            most_steps=most_steps,
-            known=known,
-        )
-
     wrong = [0] * 40
     again, taken = search(wrong, way.actions, most_steps=1)
     assert again is not None
