@@ -27,8 +27,7 @@ class NatureEncoder(nn.Module):
             layers += [convolution, nn.ReLU()]
             before = channels
         self.convolutions = nn.Sequential(*layers)
-        height, width = spec.picture_after
-        self.linear = nn.Linear(before * height * width, spec.scaled_features)
+        self.linear = nn.Linear(spec.flattened, spec.scaled_features)
         orthogonal(self.linear, RELU_GAIN)
 
     def forward(self, frames: Tensor) -> Tensor:
@@ -68,8 +67,7 @@ class ImpalaEncoder(nn.Module):
             layers += [ResidualBlock(channels) for _ in range(spec.blocks)]
             before = channels
         self.stages = nn.Sequential(*layers, nn.ReLU())
-        height, width = spec.picture_after
-        self.linear = nn.Linear(before * height * width, spec.scaled_features)
+        self.linear = nn.Linear(spec.flattened, spec.scaled_features)
         orthogonal(self.linear, RELU_GAIN)
 
     def forward(self, frames: Tensor) -> Tensor:
@@ -92,8 +90,7 @@ class TilesEncoder(nn.Module):
             orthogonal(convolution, RELU_GAIN)
             layers += [convolution, nn.ReLU()]
         self.convolutions = nn.Sequential(*layers)
-        height, width = spec.picture_after
-        self.linear = nn.Linear(second * height * width, spec.scaled_features)
+        self.linear = nn.Linear(spec.flattened, spec.scaled_features)
         orthogonal(self.linear, RELU_GAIN)
 
     def forward(self, frames: Tensor) -> Tensor:
@@ -107,7 +104,7 @@ class RamEncoder(nn.Module):
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
         (width,) = spec.scaled_channels
-        self.first = nn.Linear(spec.planes * spec.height * spec.width, width)
+        self.first = nn.Linear(spec.flattened, width)
         self.linear = nn.Linear(width, spec.scaled_features)
         orthogonal(self.first, RELU_GAIN)
         orthogonal(self.linear, RELU_GAIN)

@@ -21,7 +21,7 @@ FILLING = (torch.Tensor.normal_, torch.Tensor.uniform_)
 
 def fits(spec: ModelSpec, shapes: Shapes) -> bool:
     """Whether a network has tensors of these names and shapes, and no others."""
-    sides = [spec.planes, spec.scaled_features, *spec.scaled_channels]
+    sides = [spec.planes, spec.scaled_features, spec.flattened, *spec.scaled_channels]
     layers = spec.blocks if spec.encoder == "impala" else 0
     if spec.memory != "none":
         sides.append(spec.memory_size)

@@ -18,6 +18,8 @@ DEFAULT_CHANNELS = {
 #: The same for small pictures, in which those would leave a single place.
 SMALL_NATURE_LAYERS = ((6, 3), (4, 2), (3, 1))
 SMALL = 56
+#: Wider networks than this have more channels than can be counted.
+WIDEST = 1e9
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class ModelSpec:
         self._at_least("blocks", 0)
         if not isfinite(self.width_multiplier) or self.width_multiplier <= 0:
             raise ValueError(f"width_multiplier must be above 0, and is {self.width_multiplier}")
+        if self.width_multiplier > WIDEST:
+            raise ValueError(f"width_multiplier is {self.width_multiplier:g}, above {WIDEST:g}")
         if not isfinite(self.noisy_sigma) or self.noisy_sigma <= 0:
             raise ValueError(f"noisy_sigma must be above 0, and is {self.noisy_sigma}")
         self._check_channels()
@@ -105,6 +109,13 @@ class ModelSpec:
     def picture_after(self) -> tuple[int, int]:
         """Height and width of what the convolutions leave."""
         return self._after(self.height), self._after(self.width)
+
+    @property
+    def flattened(self) -> int:
+        """Inputs of the encoder's first linear layer."""
+        height, width = self.picture_after
+        channels = self.planes if self.encoder == "ram" else self.scaled_channels[-1]
+        return channels * height * width
 
     @property
     def nature_layers(self) -> tuple[tuple[int, int], ...]:
