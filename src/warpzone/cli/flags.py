@@ -14,7 +14,7 @@ from warpzone.cli import older
 from warpzone.cli.parsing import Flags, parse
 from warpzone.config import ConfigError, TrainConfig, load_preset, preset_names
 from warpzone.config.bounds import flag
-from warpzone.config.choice import choose_preset, made_for_others
+from warpzone.config.choice import choose_preset, fitted, made_for_others
 from warpzone.config.outside import KINDS, agree, plugins_of
 from warpzone.config.play import PlayConfig, folded_stages
 from warpzone.config.run import RunConfig, name_problem
@@ -143,12 +143,13 @@ def _base(rest: list[str], cuda: bool | None = None) -> tuple[TrainConfig, str, 
             wanted, most = resumed.clears_to_stop, resumed.most_clears
             notes = [f"the run stops once {wanted} of {most} start delays are cleared (--stop-at)"]
         return resumed, "", notes
+    stages = _asked_stages(rest)
     choice = choose_preset(
-        _asked_stages(rest), cuda=_on_gpu(rest) if cuda is None else cuda, known=preset_names()
+        stages, cuda=_on_gpu(rest) if cuda is None else cuda, known=preset_names()
     )
     others = ", ".join(name for name in preset_names() if name != choice.name)
     note = f"preset {choice.name}: {choice.why} (--preset takes another: {others}, or a file)"
-    return preset_config(choice.name), choice.name, [note]
+    return fitted(preset_config(choice.name), stages), choice.name, [note]
 
 
 def _asked_stages(words: Sequence[str]) -> str:

@@ -30,6 +30,14 @@ def choose_preset(stages: str, *, cuda: bool, known: Collection[str]) -> Choice:
     return Choice(name, f"{played}, and the network runs on {'a GPU' if cuda else 'the CPU'}")
 
 
+def fitted(preset: TrainConfig, stages: str) -> TrainConfig:
+    """The chosen preset, without what these stages cannot have: the whole game has none to choose
+    among, and goes on after a wrong turn."""
+    if parse_stages(stages):
+        return preset
+    return preset.replace(curriculum="none", end_on_setback=False)
+
+
 def made_for_others(preset: TrainConfig, config: TrainConfig) -> str:
     """Says that a preset was made for other stages than those that are played; empty if it was made
     for them."""

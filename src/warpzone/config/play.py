@@ -114,16 +114,17 @@ def folded_stages(config: PlayConfig) -> dict[str, Any]:
 
 def refusals(config: PlayConfig) -> Iterator[Refusal]:
     """Fields of this section that do not go together."""
+    whole = config.whole_game or not parse_stages(config.stages)
     yield (
-        config.whole_game and (config.stage_span > 0 or config.random_stage),
+        whole and (config.stage_span > 0 or config.random_stage),
         "--whole-game plays every stage in turn; leave out --stage-span and --random-stage",
     )
     yield (
-        config.whole_game and config.end_on_setback,
+        whole and config.end_on_setback,
         "--end-on-setback is for single stages: the whole game goes on after a wrong turn",
     )
     yield (
-        config.whole_game and config.start_halfway > 0,
+        whole and config.start_halfway > 0,
         "--start-halfway is for single stages: the whole game begins at the door of 1-1",
     )
     pictures = config.color or config.crop_status_bar or config.max_last_two

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from warpzone.config import ConfigError, TrainConfig, load_preset, preset_names
-from warpzone.config.choice import choose_preset
+from warpzone.config.choice import choose_preset, fitted
 from warpzone.config.outside import KINDS, agree, plugins_of
 from warpzone.eval.evaluate import Outcome, clears
 from warpzone.eval.loaded import LoadedAgent, load_agent
@@ -131,7 +131,8 @@ def _base(preset: str, fields: dict[str, Any]) -> TrainConfig:
     stages = str(fields.get("stages", TrainConfig.stages))
     device = fields.get("device", TrainConfig.device)
     cuda = torch.cuda.is_available() if device == "auto" else device == "cuda"
-    return load_preset(choose_preset(stages, cuda=cuda, known=preset_names()).name)
+    choice = choose_preset(stages, cuda=cuda, known=preset_names())
+    return fitted(load_preset(choice.name), stages)
 
 
 def _changed(base: TrainConfig, fields: dict[str, Any]) -> TrainConfig:

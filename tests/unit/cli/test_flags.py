@@ -74,6 +74,19 @@ def test_many_stages_are_not_played_with_a_preset_of_one(
     assert config.actions == {"quick": "right", "all-cpu": "complex"}[preset]
 
 
+@pytest.mark.parametrize("words", [["--stages", "game"], ["--whole-game"]])
+@pytest.mark.parametrize("cuda", [True, False])
+def test_the_whole_game_is_played_with_the_chosen_preset(
+    asked: Said, monkeypatch: pytest.MonkeyPatch, words: list[str], cuda: bool
+) -> None:
+    """The presets for all stages choose among them; a game is one after the other."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    config, said = asked(*words)
+    assert said[0].startswith(f"preset {'all' if cuda else 'all-cpu'}: the whole game")
+    assert config.curriculum == "none"
+    assert asked("--stages", "all")[0].curriculum == "clear-rate"
+
+
 def test_a_gpu_is_used(asked: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert asked()[1][0].startswith("preset fast-1-1: one stage, and the network runs on a GPU")

@@ -3,7 +3,7 @@
 import pytest
 from tiny_runs import tiny
 
-from warpzone.config.choice import choose_preset, made_for_others
+from warpzone.config.choice import choose_preset, fitted, made_for_others
 
 BOTH = ("all", "all-cpu", "fast-1-1", "quick")
 FORMER = ("fast-1-1", "quick")
@@ -39,3 +39,9 @@ def test_a_preset_says_for_which_stages_it_was_made() -> None:
     assert "is used for all" in made_for_others(one, everything)
     assert "is used for game" in made_for_others(everything, game)
     assert made_for_others(game, everything) == ""
+
+
+def test_a_preset_chosen_for_the_whole_game_chooses_among_no_stages() -> None:
+    preset = tiny(stages="all", curriculum="progress", end_on_setback=True)
+    assert fitted(preset, "game") == preset.replace(curriculum="none", end_on_setback=False)
+    assert fitted(preset, "all") == preset

@@ -22,6 +22,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"start_power": "huge"}, "--start-power must be one of small, big, fire, any, not 'huge'"),
     ({"start_halfway": 1.5}, "--start-halfway must be in 0..1"),
     ({"start_halfway": 0.1, "whole_game": True}, "--start-halfway is for single stages"),
+    ({"start_halfway": 0.1, "stages": "game"}, "--start-halfway is for single stages"),
+    ({"end_on_setback": True, "stages": "game"}, "--end-on-setback is for single stages"),
     ({"backend": "nes-py", "start_power": "any"}, "made by the native engine"),
     ({"backend": "retro", "start_halfway": 0.5}, "made by the native engine"),
     ({"ema": 1.0}, "--ema must be in 0..1"),
