@@ -105,7 +105,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--ways",
         metavar="RUN",
-        help="try first what this earlier course found, as its folder or name says (none)",
+        help="try first what this earlier course found, as its folder or name says; `shipped` "
+        "are the ways of the package (none)",
     )
     parser.add_argument("--seed", type=int, default=0, help="(default 0)")
     parser.add_argument("--run-name", default="", help="of the result (default: the time)")
@@ -143,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
     from warpzone.rom import native
     from warpzone.run.folder import RunFolder
     from warpzone.run.names import WEIGHTS
-    from warpzone.run.reader import named_run
+    from warpzone.run.recorded_ways import named_ways
     from warpzone.run.versions import add_session
     from warpzone.teach.course import Course, Plan
     from warpzone.teach.ways import meet_ways, read_ways
@@ -163,7 +164,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--keep takes some of the stages that are taught, and is {args.keep}")
     known = None
     if args.ways is not None:
-        earlier = named_run(args.ways, args.runs_dir)
+        earlier = named_ways(args.ways, args.runs_dir)
         known = read_ways(earlier, found.config, stages, found.agent.spec.actions)
     plan = Plan(
         stages=stages,

@@ -99,7 +99,7 @@ def _actors(config: TrainConfig) -> Iterator[Refusal]:
     )
     yield (
         config.overlap_collect,
-        "--actors collect beside the learner already; leave out --overlap-collect",
+        "--actors collect beside the learner already; add --no-overlap-collect",
     )
     yield (
         config.auto_mem,

@@ -31,8 +31,8 @@ class CurriculumConfig:
     """Steps that a search without the network may take to find a way through a stage that no
     episode clears from its start; restarts then practise it backwards. 0: no search."""
     ways: str = ""
-    """Ways that a course of `warpzone teach` found, by its folder or name: they are practised from
-    the beginning, like those that a search finds."""
+    """Ways that a course of `warpzone teach` found, by its folder or name; `shipped` are those of
+    the package. They are practised from the beginning, like those that a search finds."""
 
 
 def refusals(config: CurriculumConfig) -> Iterator[Refusal]:

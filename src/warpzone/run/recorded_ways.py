@@ -1,5 +1,5 @@
-"""Ways to the flag that a course found, in its folder. They depend on the game and not on an agent,
-so that later courses and runs may begin with them."""
+"""Ways to the flag that a course or a search found, in its folder. They depend on the game and not
+on an agent, so that later courses and runs may begin with them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ from typing import Any, NamedTuple
 from warpzone.config import TrainConfig
 from warpzone.env.stages import LONGEST_DELAY, stage_name
 from warpzone.run.names import CONFIG, WAYS
-from warpzone.run.reader import RunReader
+from warpzone.run.reader import RunReader, named_run
 
+#: The ways that come with the package, and what `--ways` calls them.
+PACKAGE = Path(__file__).parent.parent / "ways"
+SHIPPED = "shipped"
 #: Rows that are read of a course, the newest: more than a long one writes.
 MOST_ROWS = 20_000
 #: Steps of a way; evaluations have no more.
 LONGEST_WAY = 3000
 #: What must be the same for a way to lead to the same place.
 SAME = ("actions", "frame_skip", "rom")
+
+
+class OtherGameError(ValueError):
+    """Ways of another game than the one that is played."""
 
 
 class RecordedWay(NamedTuple):
@@ -28,11 +35,28 @@ class RecordedWay(NamedTuple):
     actions: list[int]
 
 
+def named_ways(word: str, root: Path) -> Path:
+    """The folder that `--ways` names: a course's, by path or by name below `root`, or that of the
+    package."""
+    return PACKAGE if word == SHIPPED else named_run(word, root)
+
+
+def known_ways(config: TrainConfig, stages: Sequence[int], count: int) -> list[RecordedWay]:
+    """The ways that a run practises by its `--ways`. A preset names those of the package, whatever
+    else a run changes: they are none for another game."""
+    try:
+        return recorded_ways(named_ways(config.ways, Path(config.runs_dir)), config, stages, count)
+    except OtherGameError:
+        if config.ways == SHIPPED:
+            return []
+        raise
+
+
 def recorded_ways(
     run: Path, config: TrainConfig, stages: Sequence[int], count: int
 ) -> list[RecordedWay]:
     """What a course found in these stages, in its order; `count` is the number of actions.
-    ValueError if it is of another game than the one that this configuration plays, or damaged."""
+    OtherGameError if it is of another game than this configuration's, ValueError if damaged."""
     reader = RunReader(run).require()
     recorded = reader.document(CONFIG)
     rows = reader.newest_rows(WAYS, MOST_ROWS)
@@ -41,7 +65,7 @@ def recorded_ways(
     for name in SAME:
         # Without a ROM's name it is the European one.
         if (recorded.get(name) or "eu") != (getattr(config, name) or "eu"):
-            raise ValueError(f"the ways of {run} are of another game: its {name} differs")
+            raise OtherGameError(f"the ways of {run} are of another game: its {name} differs")
     wanted = {stage_name(stage): stage for stage in stages}
     found = []
     for row in rows:

@@ -27,8 +27,7 @@ from warpzone.observers.progress import Progress
 from warpzone.rom import native
 from warpzone.run.checkpoints import Checkpoint
 from warpzone.run.journal import say
-from warpzone.run.reader import named_run
-from warpzone.run.recorded_ways import recorded_ways
+from warpzone.run.recorded_ways import known_ways
 from warpzone.run.resume import Start
 from warpzone.run.sidecar import Reason
 from warpzone.train.budget import Budget, EndlessError
@@ -133,12 +132,15 @@ class Run:
         self.budget.begin()
 
     def _practise(self, config: TrainConfig) -> None:
-        """The ways that a course found."""
-        run = named_run(config.ways, Path(config.runs_dir))
+        """The ways of `--ways`."""
         stages, actions = parse_stages(config.stages), self.policies.agent.spec.actions
-        recorded = self.ranks.told(lambda: recorded_ways(run, config, stages, actions))
+        recorded = self.ranks.told(lambda: known_ways(config, stages, actions))
         count = self.collector.guide.ways.begin_with(recorded)
-        say(f"[train] practises {count} of the {len(recorded)} ways of {run.name}")
+        name = Path(config.ways).name
+        if recorded:
+            say(f"[train] practises {count} of the {len(recorded)} ways of {name}")
+        else:
+            say(f"[train] practises no ways: {name} has none for this game and these stages")
 
     def _initial(self) -> dict[str, Any]:
         """Weights to start with, the same on every rank; says which they are. On GPUs every rank

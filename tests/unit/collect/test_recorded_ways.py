@@ -18,10 +18,10 @@ from warpzone.collect.episodes import Episode
 from warpzone.collect.practice import DECAY, Practice, spread
 from warpzone.collect.search import Way
 from warpzone.collect.ways import FIRST_PLACE
-from warpzone.config import ConfigError
+from warpzone.config import ConfigError, load_preset
 from warpzone.env.infos import COLUMN
 from warpzone.env.stages import NUM_STAGES, parse_stages
-from warpzone.run.recorded_ways import recorded_ways
+from warpzone.run.recorded_ways import OtherGameError, known_ways, recorded_ways
 
 NO_CLEARS = np.zeros(NUM_STAGES)
 
@@ -84,6 +84,29 @@ def test_recorded_ways_are_practised_in_lanes_that_begin_alike(
         assert not info[:, COLUMN["power"]].any()
         vector.close()
     collector.close()
+
+
+def test_the_shipped_ways_lead_to_the_flag_in_runs_of_the_preset_that_names_them() -> None:
+    preset = load_preset("all")
+    played = ("actions", "start_delay", "start_power", "stagnation_limit", "end_on_setback", "ways")
+    collector = make(stages="all", **{name: getattr(preset, name) for name in played})
+    recorded = known_ways(collector.config, parse_stages("all"), 12)
+    assert len(recorded) == 68
+    assert collector.guide.ways.begin_with(recorded) == 68
+    hard = parse_stages("1-3,2-2,2-3,3-3,4-3,4-4,5-1..5-4,6-2..6-4,7-1..8-4")
+    assert collector.guide.ways.stages == sorted(hard)
+    collector.close()
+
+
+@pytest.mark.parametrize("changes", [{"actions": "simple"}, {"rom": "world"}, {"frame_skip": 2}])
+def test_ways_of_another_game_are_refused_and_the_shipped_ones_left_out(
+    changes: dict[str, Any],
+) -> None:
+    """The preset names the shipped ones, whatever else a run changes."""
+    other = tiny(**{**GIVEN, **changes})
+    assert known_ways(other.replace(ways="shipped"), [WATER], 12) == []
+    with pytest.raises(OtherGameError, match=next(iter(changes))):
+        known_ways(other, [WATER], 12)
 
 
 def test_of_many_recorded_ways_those_far_from_each_other_are_practised(
