@@ -28,8 +28,10 @@ TAUGHT = 0.2
 #: place's own: with forty ways of a stage few places have some.
 CELL = 64
 PRIOR = 2.0
-#: Chance to be drawn that is left to a place where nothing or everything clears.
-LEAST_WEIGHT = 0.02
+#: What lies so many places ahead is what an attempt has to lead to, the flag behind the last one.
+AHEAD = slice(3, 8)
+#: Weight that is left to a place where nothing or everything gets on.
+LEAST_WEIGHT = 0.01
 
 
 def shown_from(index: int) -> int:
@@ -85,23 +87,38 @@ class Practice:
         return (clears + PRIOR * self.prior) / (attempts + PRIOR)
 
     def weights(self, door: float) -> NDArray[np.float64]:
-        """Places teach most where half of the attempts clear, and behind a fork: where attempts
-        clear and what leads there is imitated. door: see `taught`."""
+        """Places teach most where half of the attempts get as far as those that begin a little
+        ahead, and behind a fork: where attempts get on, what leads there is imitated, and where
+        that begins they do not. Clears alone say too little: before a hard end that half of the
+        attempts survive, they are a half from everywhere, and practice stays there. door: see
+        `taught`."""
         chances = self.chances()
-        fork = np.where(self.taught(door), chances, 0.0)
-        return np.maximum(np.maximum(LEAST_WEIGHT, 4.0 * chances * (1.0 - chances)), fork)
+        flags = np.concatenate([chances, np.ones(AHEAD.stop)])
+        windows = np.lib.stride_tricks.sliding_window_view(flags, AHEAD.stop)
+        ahead = windows[: len(chances), AHEAD].mean(axis=1)
+        share = np.minimum(1.0, chances / ahead)
+        before, own = self._around(door)
+        fork = np.where(before < TAUGHT, np.clip((own - before) / ahead, 0.0, 1.0), 0.0)
+        # Where nothing clears ahead either, shares say nothing.
+        known = np.minimum(1.0, ahead / TAUGHT) ** 2
+        weights = known * np.maximum((4.0 * share * (1.0 - share)) ** 2, fork)
+        return np.maximum(LEAST_WEIGHT, weights)
 
     def taught(self, door: float) -> NDArray[np.bool_]:
         """Of each place, whether the policy imitates what leads there. door: the clear rate of
         episodes from the stage's start, where the first of what is shown begins. It is not that of
         the first place: the policy's memory tells episodes that were shown something from others,
         so that it may clear from every place and still take its own wrong turn from the door."""
+        taught: NDArray[np.bool_] = self._around(door)[0] < TAUGHT
+        return taught
+
+    def _around(self, door: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """How likely attempts clear from where what is shown of each place begins, and from the
+        place itself. Not of neighbours: a fork lies between two places."""
         # Place number i is (i + 1) * STRIDE steps after the door.
         begin = np.array([shown_from(index) // STRIDE for index in range(len(self.places))])
-        # Not of neighbours: a fork lies between two places.
         chances = (self.clears + PRIOR * self.prior) / (self.attempts + PRIOR)
-        taught: NDArray[np.bool_] = np.concatenate([[door], chances])[begin] < TAUGHT
-        return taught
+        return np.concatenate([[door], chances])[begin], chances
 
     @property
     def mastered(self) -> float:
