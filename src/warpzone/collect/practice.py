@@ -101,8 +101,10 @@ class Practice:
         fork = np.where(before < TAUGHT, np.clip((own - before) / ahead, 0.0, 1.0), 0.0)
         # Where nothing clears ahead either, shares say nothing.
         known = np.minimum(1.0, ahead / TAUGHT) ** 2
-        weights = known * np.maximum((4.0 * share * (1.0 - share)) ** 2, fork)
-        return np.maximum(LEAST_WEIGHT, weights)
+        weights: NDArray[np.float64] = np.maximum(
+            LEAST_WEIGHT, known * np.maximum((4.0 * share * (1.0 - share)) ** 2, fork)
+        )
+        return weights
 
     def taught(self, door: float) -> NDArray[np.bool_]:
         """Of each place, whether the policy imitates what leads there. door: the clear rate of

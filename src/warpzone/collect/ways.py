@@ -4,9 +4,9 @@ A stage that no episode clears from its start gives the policy nothing to repeat
 way through it; episodes then begin at places along that way. A course of `warpzone teach` has found
 ways from many start delays, which `--ways` has practised side by side. Places near the flag clear
 first; most practice goes where about half of the attempts get as far as those from a little ahead,
-and that place moves towards the start (after Salimans and Chen 2018). An episode first repeats what led to its place: the
-policy imitates these steps (`--imitation`) as long as it fails alone from where they begin. Without
-that, practice stops at a fork where every attempt takes the wrong turn.
+and that place moves towards the start (after Salimans and Chen 2018). An episode first repeats what
+led to its place: the policy imitates these steps (`--imitation`) as long as it fails alone from
+where they begin. Without that, practice stops at a fork where every attempt takes the wrong turn.
 """
 
 from __future__ import annotations

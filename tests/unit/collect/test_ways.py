@@ -215,8 +215,8 @@ def slow_weights(one: Practice, door: float) -> list[float]:
         if index >= size:
             return 1.0
         near = range(max(0, index - 2), min(size, index + 3))
-        sums = (sum(values[at] for at in near) for values in (one.attempts, one.clears))
-        return rate(*sums, one.prior[index])
+        attempts, clears = (sum(values[at] for at in near) for values in (one.attempts, one.clears))
+        return rate(attempts, clears, one.prior[index])
 
     def own(index: int) -> float:
         return rate(one.attempts[index], one.clears[index], one.prior[index])
