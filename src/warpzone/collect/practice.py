@@ -68,9 +68,14 @@ class Practice:
     clears: NDArray[np.float64]
     #: What attempts on other ways say about each place; one half where nobody has tried.
     prior: NDArray[np.float64] = field(init=False, repr=False)
+    #: Where what is shown of each place begins: so many places and the door are before it.
+    begin: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.prior = np.full(len(self.attempts), 0.5)
+        # Place number i is (i + 1) * STRIDE steps after the door.
+        begin = [shown_from(index) // STRIDE for index in range(len(self.attempts))]
+        self.begin = np.array(begin, np.int64)
 
     def count(self, number: int, cleared: bool) -> None:
         """An episode that began at a place has ended."""
@@ -117,10 +122,8 @@ class Practice:
     def _around(self, door: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """How likely attempts clear from where what is shown of each place begins, and from the
         place itself. Not of neighbours: a fork lies between two places."""
-        # Place number i is (i + 1) * STRIDE steps after the door.
-        begin = np.array([shown_from(index) // STRIDE for index in range(len(self.places))])
         chances = (self.clears + PRIOR * self.prior) / (self.attempts + PRIOR)
-        return np.concatenate([[door], chances])[begin], chances
+        return np.concatenate([[door], chances])[self.begin], chances
 
     @property
     def mastered(self) -> float:
