@@ -148,7 +148,7 @@ def test_refusals(tmp_path: Path) -> None:
     "claim",
     [
         {"hidden_size": 2**31},
-        {"encoder_width": 1e300},
+        {"encoder_width": 1e8},
         {"encoder": "impala", "impala_blocks": 10**9},
         {"memory": "gtrxl", "memory_layers": 10**9},
         {"memory": "gru", "hidden_size": 10**6},

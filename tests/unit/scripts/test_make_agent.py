@@ -17,7 +17,7 @@ from warpzone.run.shipped import ACTING
 
 
 def test_a_run_becomes_an_agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    run = small_run(tmp_path / "run", lr=3e-4, runs_dir="/somewhere", archive_share=0.5)
+    run = small_run(tmp_path / "run", lr=3e-4, runs_dir="/somewhere", archive_share=0.6)
     config = json.loads((run / "config.json").read_text())
     # As of a version that knows more.
     (run / "config.json").write_text(json.dumps({**config, "new_rule": True, "new_number": 3}))
@@ -31,7 +31,7 @@ def test_a_run_becomes_an_agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert (training["steps"], training["seconds"]) == (META["global_step"], META["seconds"])
     words = training["command"].split()
     assert words[:4] == ["warpzone", "train", "--preset", "all"]
-    for flag, value in (("--lr", "0.0003"), ("--archive-share", "0.5"), ("--new-number", "3")):
+    for flag, value in (("--lr", "0.0003"), ("--archive-share", "0.6"), ("--new-number", "3")):
         assert words[words.index(flag) + 1] == value
     assert "--new-rule" in words
     assert not {"--runs-dir", "--device", "--num-threads", "--run-name"} & set(words)
